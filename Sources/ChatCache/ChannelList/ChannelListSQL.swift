@@ -10,6 +10,11 @@ import SQLite
 // without reading their channels: SQLite bounds that search by the computed column alone, not by the columns
 // after it.
 //
+// Channels that the user follows because they are crowded have no position of their own in `membership`. In
+// the order of messages they are a second walk, and SQLite merges the two. That walk reads the user's
+// crowded channels and sorts them if they are few, else all crowded channels in their order, without those of
+// others.
+//
 // The order by a metadata value has no index; each page sorts all of the user's channels. An index would need
 // a copy of the metadata for each member, for an order that few lists use.
 
@@ -22,7 +27,7 @@ package struct ChannelListSQL: Sendable {
   }
 
   /// The statement.
-  package private(set) var text: String
+  package private(set) var text = ""
   /// The values for its question marks, in order.
   package private(set) var values: [Value] = []
 
@@ -31,12 +36,18 @@ package struct ChannelListSQL: Sendable {
   /// `columns` may name m, c and, in the order by a metadata value, `value_key`.
   package init(
     _ query: ChannelQuery, user: UserKey, named userID: UserID, after: ChannelListKey? = nil, limit: Int,
-    columns: String
+    columns: String, followed: FollowedChannels = .none
   ) {
-    text = "SELECT \(columns)"
-    appendSource(query, user)
-    appendFilters(query, userID, isComplete: true)
-    if let after { append(after, query.order) }
+    if query.order == .latestLastMessage, followed != .none {
+      appendOwn(query, user, userID, after, columns)
+      text += "\nUNION ALL"
+      appendFollowed(query, user, userID, after, columns, areMany: followed == .many)
+    } else {
+      text = "SELECT \(columns)"
+      appendSource(query, user)
+      appendFilters(query, userID, isComplete: true)
+      if let after { append(after, query.order) }
+    }
     appendOrder(query.order)
     bind("\nLIMIT ?", .number(Int64(limit)))
   }
@@ -112,6 +123,40 @@ package struct ChannelListSQL: Sendable {
     bind("\nWHERE m.user = ?", .number(user.rawValue))
   }
 
+  /// The channels with a position in `membership`.
+  private mutating func appendOwn(
+    _ query: ChannelQuery, _ user: UserKey, _ userID: UserID, _ after: ChannelListKey?, _ columns: String
+  ) {
+    text = "SELECT \(columns.replacing(ChannelListSQL.sortAt, with: "m.sort_at"))"
+    appendSource(query, user)
+    text += "\n  AND m.sort_at > \(ChannelFacts.follows)"
+    appendFilters(query, userID, isComplete: true)
+    if let after { append(after, query.order) }
+  }
+
+  /// The crowded channels that the user follows.
+  private mutating func appendFollowed(
+    _ query: ChannelQuery, _ user: UserKey, _ userID: UserID, _ after: ChannelListKey?, _ columns: String,
+    areMany: Bool
+  ) {
+    let columns = columns.replacing(ChannelListSQL.sortAt, with: "c.last_message_at")
+      .replacing("m.channel_url", with: "c.channel_url")
+    text += "\nSELECT \(columns)"
+    if areMany {
+      text += "\nFROM channel AS c INDEXED BY channel_crowded"
+      bind("\nCROSS JOIN membership AS m ON m.user = ? AND m.channel = c.id", .number(user.rawValue))
+      text += "\nWHERE c.is_crowded = 1 AND m.sort_at = \(ChannelFacts.follows)"
+    } else {
+      appendSource(query, user)
+      text += "\n  AND m.sort_at = \(ChannelFacts.follows)"
+    }
+    appendFilters(query, userID, isComplete: true)
+    if let after { append(after, time: "c.last_message_at", url: "c.channel_url") }
+  }
+
+  /// The position of the membership m of the channel c in a list in the order of messages.
+  static let sortAt = "iif(m.sort_at = \(ChannelFacts.follows), c.last_message_at, m.sort_at)"
+
   /// The index of an order. The statement names it, because the planner would otherwise choose another index
   /// for a filter's sake and sort the rows.
   private static func index(of order: ChannelQuery.Order) -> String {
@@ -137,17 +182,20 @@ package struct ChannelListSQL: Sendable {
   private mutating func append(_ after: ChannelListKey, _ order: ChannelQuery.Order) {
     let url = Value.text(after.channelURL)
     switch order {
-    case .latestLastMessage, .chronological:
-      let column = order == .chronological ? "m.created_at" : "m.sort_at"
-      let time = Value.number(after.time)
-      bind("\n  AND \(column) <= ?", time)
-      bind("\n  AND (\(column) < ? OR m.channel_url > ?)", time, url)
+    case .latestLastMessage: append(after, time: "m.sort_at", url: "m.channel_url")
+    case .chronological: append(after, time: "m.created_at", url: "m.channel_url")
     case .name, .metadataValue:
       let column = order == .name ? "m.name_key" : "coalesce(v.value_key, '')"
       let empty = Value.number(after.text.isEmpty ? 1 : 0)
       bind("\n  AND (\(column) = '') >= ?", empty)
       bind("\n  AND ((\(column) = ''), \(column), m.channel_url) > (?, ?, ?)", empty, .text(after.text), url)
     }
+  }
+
+  private mutating func append(_ after: ChannelListKey, time column: String, url: String) {
+    let time = Value.number(after.time)
+    bind("\n  AND \(column) <= ?", time)
+    bind("\n  AND (\(column) < ? OR \(url) > ?)", time, .text(after.channelURL))
   }
 
   private static func marks(_ count: Int) -> String {
@@ -192,7 +240,7 @@ extension ChannelListSQL {
   private func asksMetadata(_ query: ChannelQuery) -> Bool { query.metadataKey != nil }
 
   private mutating func appendOwnFilters(_ query: ChannelQuery) {
-    if !query.includesEmpty { text += "\n  AND m.sort_at >= 0" }
+    if !query.includesEmpty { text += "\n  AND \(ChannelListSQL.sortAt) >= 0" }
     if !query.includesFrozen { text += "\n  AND c.is_frozen = 0" }
     appendOneOf("m.channel_url", query.channelURLs)
     appendOneOf("c.custom_type", query.customTypes)
@@ -205,10 +253,16 @@ extension ChannelListSQL {
     if let moment = query.createdBefore { bind("\n  AND m.created_at < ?", .number(moment)) }
     if let moment = query.createdAfter { bind("\n  AND m.created_at > ?", .number(moment)) }
     if query.memberState != .all { bind("\n  AND m.state = ?", .text(query.memberState.rawValue)) }
-    if query.unread == .unreadMessage { text += "\n  AND m.unread > 0" }
+    if query.unread == .unreadMessage { text += "\n  AND \(ChannelListSQL.hasUnread)" }
     if query.publicity != .all { text += "\n  AND c.is_public = \(query.publicity == .isPublic ? 1 : 0)" }
     if query.size != .all { text += "\n  AND c.is_super = \(query.size == .isSuper ? 1 : 0)" }
   }
+
+  private static let hasUnread = """
+    (m.unread > 0
+        OR c.is_crowded
+        AND EXISTS (SELECT 1 FROM unread_message AS x WHERE x.user = m.user AND x.channel = m.channel))
+    """
 
   private static let nameContains = "instr(CAST(m.name_key AS BLOB), CAST(? AS BLOB)) > 0"
 

@@ -18,11 +18,30 @@ package struct ChannelParts: OptionSet, Hashable, Sendable {
 }
 
 extension CacheReader {
-  /// The columns of `membership` m and `channel` c that make a channel's object.
+  /// The columns of `membership` m and `channel` c that make a channel's object, and place it in a list.
   static let channelColumns = """
     c.id, c.version, m.version, c.body, c.last_message_at, c.last_message, c.read_receipts, c.metadata,
-      m.unread, m.mentions, m.state, m.role, m.is_muted, m.last_read_at, m.hidden_state, m.inviter,
-      m.invited_at, m.floor_at, c.updated_at, m.channel_url, m.sort_at, m.created_at, m.name_key
+      m.unread + iif(
+        c.is_crowded,
+        (SELECT count(*) FROM unread_message AS x WHERE x.user = m.user AND x.channel = m.channel),
+        0
+      ),
+      m.mentions + iif(
+        c.is_crowded,
+        (
+          SELECT count(*)
+          FROM unread_message AS x
+          WHERE x.user = m.user AND x.channel = m.channel AND x.is_mention
+        ),
+        0
+      ),
+      m.state, m.role, m.is_muted, m.last_read_at, m.hidden_state, m.inviter, m.invited_at, m.floor_at,
+      c.updated_at, \(listColumns)
+    """
+
+  /// The columns that place a channel in a list.
+  static let listColumns = """
+    m.channel_url, \(ChannelListSQL.sortAt), m.created_at, m.name_key
     """
 
   /// The channel as that user sees it; nil if the user is not in it (B1).
@@ -31,8 +50,22 @@ extension CacheReader {
       """
       SELECT
         c.id, c.version, m.version, c.body, c.last_message_at, c.last_message, c.read_receipts, c.metadata,
-        m.unread, m.mentions, m.state, m.role, m.is_muted, m.last_read_at, m.hidden_state, m.inviter,
-        m.invited_at, m.floor_at, c.updated_at
+        m.unread + iif(
+          c.is_crowded,
+          (SELECT count(*) FROM unread_message AS x WHERE x.user = m.user AND x.channel = m.channel),
+          0
+        ),
+        m.mentions + iif(
+          c.is_crowded,
+          (
+            SELECT count(*)
+            FROM unread_message AS x
+            WHERE x.user = m.user AND x.channel = m.channel AND x.is_mention
+          ),
+          0
+        ),
+        m.state, m.role, m.is_muted, m.last_read_at, m.hidden_state, m.inviter, m.invited_at, m.floor_at,
+        c.updated_at
       FROM membership AS m
       JOIN channel AS c ON c.id = m.channel
       WHERE m.user = ?1 AND m.channel = ?2

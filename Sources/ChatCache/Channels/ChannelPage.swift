@@ -26,7 +26,8 @@ extension CacheReader {
   ) throws -> ChannelPage {
     let columns = CacheReader.channelColumns + (query.order == .metadataValue ? ", v.value_key" : "")
     let sql = ChannelListSQL(
-      query, user: user.key, named: user.id, after: after, limit: query.limit + 1, columns: columns)
+      query, user: user.key, named: user.id, after: after, limit: query.limit + 1, columns: columns,
+      followed: try followedChannels(of: user.key))
     var parts: ChannelParts = []
     if query.includesMembers { parts.insert(.members) }
     if query.includesMetadata { parts.insert(.metadata) }

@@ -2,12 +2,17 @@ import ChatModel
 import SQLite
 
 // Updates the memberships of a channel after new and deleted messages: unread counts, mentions, hidden
-// channels that come back, and positions in lists. One statement updates all members.
+// channels that come back, and positions in lists. One statement updates all members. In a crowded channel
+// only the memberships change whose channel is hidden, or whose floor the last message passes
+// (CrowdedChannels.swift).
 
 extension CacheWriter {
   /// Counts a batch's messages and moves the channel in its members' lists.
   func tellMembers(of batch: MessageBatch, version: Int64) throws {
-    if let message = batch.added.first, let record = batch.newest, try isArrival(message, batch) {
+    if try reader.isCrowded(batch.channel) {
+      if let newest = batch.added.map(\.position).max() { try unhide(batch, newest) }
+      try moveLastMessage(batch, version: version)
+    } else if let message = batch.added.first, let record = batch.newest, try isArrival(message, batch) {
       try setLastMessage(record, of: batch.channel)
       try arrive(message, in: batch.channel, version)
       try unhide(batch, message.position)
@@ -25,9 +30,10 @@ extension CacheWriter {
     return try reader.lastMessage(of: batch.channel).map { $0 < message.position } ?? true
   }
 
-  /// Does what `add` and `sortInLists` do, in one pass over the members.
+  /// Does what `add` and `sortInLists` do, in one pass over the members. Too many of them make the channel
+  /// crowded.
   private func arrive(_ message: CountedMessage, in channel: ChannelKey, _ version: Int64) throws {
-    try db.run(
+    let members = try db.run(
       """
       UPDATE membership
       SET version = ?4,
@@ -67,6 +73,7 @@ extension CacheWriter {
       $0.bind(7, message.mentions?.text)
       $0.bind(8, Limits.counts.upperBound)
     }
+    if members > mostChangedMembers { try crowdIfNeeded(channel) }
   }
 
   /// Counts a batch's messages. For messages that an earlier commit or the upstream counted, counts only the
@@ -107,6 +114,7 @@ extension CacheWriter {
     }
     let before = batch.recounted.first { $0.new.position.messageID == id }?.old
     batch.recounted.removeAll { $0.new.position.messageID == id }
+    guard try !reader.isCrowded(batch.channel) else { return }
     try add(-1, before ?? message, in: batch.channel, sequence)
   }
 
@@ -147,6 +155,10 @@ extension CacheWriter {
 
   /// Marks all members' counts as including every message up to the channel's last one.
   func countUpToLast(of channel: ChannelKey) throws {
+    if try reader.isCrowded(channel) {
+      if let last = try reader.lastMessage(of: channel) { try fold(channel, upTo: last) }
+      return
+    }
     try db.run(
       """
       UPDATE membership
@@ -188,7 +200,7 @@ extension CacheWriter {
       try setLastMessage(newest, of: batch.channel, version: version)
     } else if let last, try isElsewhere(last, batch) {
       try takeLastMessageFromTable(batch.channel)
-      try sortInLists(batch.channel, version: version)
+      try sortInLists(batch.channel, movedFrom: last, version: version)
       try askForLastMessage(of: batch.channel)
     }
   }
@@ -215,8 +227,9 @@ extension CacheWriter {
 
   /// Stores the channel's last message (nil: none) and its position in the members' lists.
   func setLastMessage(_ message: MessageRecord?, of channel: ChannelKey, version: Int64) throws {
+    let old = try reader.lastMessage(of: channel)
     try setLastMessage(message, of: channel)
-    try sortInLists(channel, version: version)
+    try sortInLists(channel, movedFrom: old, version: version)
   }
 
   private func setLastMessage(_ message: MessageRecord?, of channel: ChannelKey) throws {
@@ -251,13 +264,27 @@ extension CacheWriter {
   }
 
   /// Orders the channel in each member's list by its last message, if that is not below the floor (B7, B23).
+  /// `movedFrom`: the last message before.
+  private func sortInLists(_ channel: ChannelKey, movedFrom old: Position?, version: Int64) throws {
+    if try reader.isCrowded(channel) {
+      let new = try reader.lastMessage(of: channel)
+      return try follow(channel, from: old?.createdAt, to: new?.createdAt, version: version)
+    }
+    try sortInLists(channel, version: version)
+  }
+
+  /// Orders the channel in each member's list, wherever it was before.
   func sortInLists(_ channel: ChannelKey, version: Int64) throws {
     let last = try reader.lastMessage(of: channel)
     try db.run(
       """
       UPDATE membership
       SET version = ?2,
-        sort_at = CASE WHEN ?4 >= floor_at THEN ?4 ELSE created_at - ?3 END
+        sort_at = CASE
+          WHEN NOT ?4 >= floor_at OR ?4 IS NULL THEN created_at - ?3
+          WHEN (SELECT is_crowded FROM channel WHERE id = ?1) THEN -4000000000000000000
+          ELSE ?4
+        END
       WHERE channel = ?1
       """
     ) {

@@ -154,7 +154,9 @@ extension CacheWriter {
       SET name_key = c.name_key, created_at = c.created_at,
         sort_at = iif(membership.sort_at = membership.created_at - ?2, c.created_at - ?2, membership.sort_at)
       FROM channel AS c
-      WHERE membership.channel = ?1 AND c.id = ?1
+      WHERE membership.channel = ?1
+        AND c.id = ?1
+        AND (membership.name_key, membership.created_at) IS NOT (c.name_key, c.created_at)
       """
     ) {
       $0.bind(1, channel.rawValue)

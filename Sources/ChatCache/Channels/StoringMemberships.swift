@@ -43,11 +43,12 @@ extension CacheWriter {
     let old = try facts(of: user, in: channel)
     guard let state = record.state?.rawValue ?? old?.state else { return }
     let times = try reader.listTimes(of: channel)
+    let folded = try reader.foldedPosition(of: channel)
     let floorAt = record.floorAt ?? old?.floorAt ?? 0
+    let shownAt = times.last.flatMap { $0.createdAt >= floorAt ? $0.createdAt : nil }
     var facts = MembershipFacts(
-      sortAt: ChannelFacts.sortAt(
-        lastMessageAt: times.last.flatMap { $0.createdAt >= floorAt ? $0.createdAt : nil },
-        createdAt: times.createdAt),
+      sortAt: folded != nil && shownAt != nil
+        ? ChannelFacts.follows : ChannelFacts.sortAt(lastMessageAt: shownAt, createdAt: times.createdAt),
       state: state,
       role: record.isOperator.map { $0 ? "operator" : "none" } ?? old?.role ?? "none",
       isMuted: record.isMuted ?? old?.isMuted ?? false,
@@ -63,14 +64,33 @@ extension CacheWriter {
     } else {
       try count(&facts, since: old, record, lastMessage, times.last, of: name, in: channel)
     }
-    if old == nil || old?.isShown(as: facts) == false {
+    let isTold = old == nil || old?.isShown(as: facts) == false
+    if let folded, isTold || facts.counted != old?.counted {
+      try write(storing(facts, folded: folded, of: name, in: channel), of: user, in: channel)
+    } else if isTold {
       try write(facts, of: user, in: channel)
+      if old == nil { try crowdIfNeeded(channel) }
+    }
+    if isTold {
       let isToldByPage = old == nil && page?.take(channel) ?? false
       if !isToldByPage { try tell(facts, since: old, of: user, in: channel, origin.source) }
-    } else {
+    } else if folded == nil {
       try setCounted(facts.counted, of: user, in: channel)
     }
     if case .listing(let sweep) = origin { try mark(sweep, of: user, in: channel) }
+  }
+
+  /// The facts as the row of a crowded channel's member stores them: without the messages that are counted
+  /// when somebody asks. `folded`: the rows count everything up to there.
+  private func storing(
+    _ facts: MembershipFacts, folded: Position, of name: UserID, in channel: ChannelKey
+  ) throws -> MembershipFacts {
+    var facts = facts
+    facts.counted = max(facts.counted, folded)
+    let later = try reader.unread(after: facts.counted, in: channel, facts.lastReadAt, facts.floorAt, name)
+    facts.unread = max(0, facts.unread - later.messages)
+    facts.mentions = max(0, facts.mentions - later.mentions)
+    return facts
   }
 
   private static let hiddenStates: Set<String> = [
@@ -237,10 +257,25 @@ extension CacheWriter {
     try db.reading.first(
       """
       SELECT
-        sort_at, state, role, is_muted, hidden_state, floor_at, last_read_at, unread, mentions, counted_at,
-        counted_id, joined_at, invited_at, inviter
-      FROM membership
-      WHERE user = ?1 AND channel = ?2
+        m.sort_at, m.state, m.role, m.is_muted, m.hidden_state, m.floor_at, m.last_read_at,
+        m.unread + iif(
+          c.is_crowded,
+          (SELECT count(*) FROM unread_message AS x WHERE x.user = m.user AND x.channel = m.channel),
+          0
+        ),
+        m.mentions + iif(
+          c.is_crowded,
+          (
+            SELECT count(*)
+            FROM unread_message AS x
+            WHERE x.user = m.user AND x.channel = m.channel AND x.is_mention
+          ),
+          0
+        ),
+        m.counted_at, m.counted_id, m.joined_at, m.invited_at, m.inviter
+      FROM membership AS m
+      JOIN channel AS c ON c.id = m.channel
+      WHERE m.user = ?1 AND m.channel = ?2
       """
     ) {
       $0.bind(1, user.rawValue)

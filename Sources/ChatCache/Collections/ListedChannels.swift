@@ -22,7 +22,8 @@ extension CacheReader {
   ) throws {
     let columns = CacheReader.channelColumns + (query.order == .metadataValue ? ", v.value_key" : "")
     let sql = ChannelListSQL(
-      query, user: user.key, named: user.id, after: after, limit: limit, columns: columns)
+      query, user: user.key, named: user.id, after: after, limit: limit, columns: columns,
+      followed: try followedChannels(of: user.key))
     var parts: ChannelParts = []
     if query.includesMembers { parts.insert(.members) }
     if query.includesMetadata { parts.insert(.metadata) }
@@ -41,9 +42,11 @@ extension CacheReader {
   package func eachKey(
     _ query: ChannelQuery, of user: CachedUser, _ body: (ChannelListKey) throws -> Bool
   ) throws {
-    var columns = "m.channel_url, m.sort_at, m.created_at, m.name_key"
+    var columns = CacheReader.listColumns
     if query.order == .metadataValue { columns += ", v.value_key" }
-    let sql = ChannelListSQL(query, user: user.key, named: user.id, limit: .max, columns: columns)
+    let sql = ChannelListSQL(
+      query, user: user.key, named: user.id, limit: .max, columns: columns,
+      followed: try followedChannels(of: user.key))
     var rows = try db.rows(composed: sql.text) { sql.bind(to: $0) }
     while let row = try rows.next() {
       guard try body(CacheReader.key(row, query.order, from: 0)) else { return }

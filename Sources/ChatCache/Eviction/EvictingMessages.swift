@@ -139,6 +139,8 @@ extension CacheWriter {
           AND (created_at, message_id) <= (?4, ?5))
       """
     ) { CacheReader.bind($0, going.stretch, channel) }
+    let last = going.stretch.upperBound
+    try countEvicted(last, in: channel)
     try db.run(
       """
       DELETE FROM message
@@ -147,7 +149,6 @@ extension CacheWriter {
         AND (created_at, message_id) <= (?4, ?5)
       """
     ) { CacheReader.bind($0, going.stretch, channel) }
-    let last = going.stretch.upperBound
     // If no message is left, no change of one matters: the changelog begins anew.
     try db.run(
       """
@@ -168,18 +169,6 @@ extension CacheWriter {
       $0.bind(4, last.createdAt)
       $0.bind(5, last.messageID)
       $0.bind(6, going.version)
-    }
-    // Evicted messages that are fetched again are not counted again.
-    try db.run(
-      """
-      UPDATE membership
-      SET counted_at = ?2, counted_id = ?3
-      WHERE channel = ?1 AND (counted_at, counted_id) < (?2, ?3)
-      """
-    ) {
-      $0.bind(1, channel.rawValue)
-      $0.bind(2, last.createdAt)
-      $0.bind(3, last.messageID)
     }
   }
 }

@@ -40,6 +40,7 @@ private struct ChannelCheck {
     let metadata: [ExactText: String]?
     let messages: Int64
     let bytes: Int64
+    let isCrowded: Bool
   }
 
   private let reader: CacheReader
@@ -57,7 +58,7 @@ private struct ChannelCheck {
       """
       SELECT
         channel_url, name, name_key, created_at, last_message_at, last_message_id, last_message, body,
-        read_receipts, metadata, version, cached_messages, cached_bytes
+        read_receipts, metadata, version, cached_messages, cached_bytes, is_crowded
       FROM channel
       WHERE id = ?1
       """
@@ -80,7 +81,7 @@ private struct ChannelCheck {
       return Facts(
         url: row.string(0), nameKey: row.string(2), createdAt: row.int64(3), lastMessageAt: row.int64OrNil(4),
         lastMessageID: row.int64OrNil(5), metadata: row.isNull(9) ? [:] : metadata,
-        messages: row.int64(11), bytes: row.int64(12))
+        messages: row.int64(11), bytes: row.int64(12), isCrowded: row.bool(13))
     }
     guard let facts else { return nil }
     (self.reader, self.channel, self.end, self.facts) = (reader, channel, end, facts)
@@ -212,8 +213,10 @@ private struct ChannelCheck {
     ) { $0.bind(1, channel.rawValue) }
     while let row = try rows.next() {
       let floor = row.int64(5)
-      let sortAt = ChannelFacts.sortAt(
-        lastMessageAt: facts.lastMessageAt.flatMap { $0 >= floor ? $0 : nil }, createdAt: facts.createdAt)
+      let shownAt = facts.lastMessageAt.flatMap { $0 >= floor ? $0 : nil }
+      let sortAt =
+        facts.isCrowded && shownAt != nil
+        ? ChannelFacts.follows : ChannelFacts.sortAt(lastMessageAt: shownAt, createdAt: facts.createdAt)
       let owner = "of user \(row.int64(0))"
       if !row.string(1).hasSameBytes(as: facts.url) || !row.string(2).hasSameBytes(as: facts.nameKey)
         || row.int64(3) != facts.createdAt

@@ -104,7 +104,7 @@ extension CacheReader {
     SELECT 0 AS user, count(*) AS channels, coalesce(sum(cached_messages), 0) AS messages
     FROM channel
     UNION ALL
-    SELECT m.user, count(*), sum(c.cached_messages)
+    SELECT m.user, count(*), sum(iif(c.is_crowded, 0, c.cached_messages))
     FROM membership AS m
     CROSS JOIN channel AS c ON c.id = m.channel
     GROUP BY m.user

@@ -68,7 +68,29 @@ extension CacheReader {
 
   /// How far the user has read, including marks that are not sent yet.
   package func readMark(of view: ChannelView) throws -> ReadMark? {
-    try db.first("SELECT last_read_at, unread, mentions FROM membership WHERE user = ?1 AND channel = ?2") {
+    try db.first(
+      """
+      SELECT
+        m.last_read_at,
+        m.unread + iif(
+          c.is_crowded,
+          (SELECT count(*) FROM unread_message AS x WHERE x.user = m.user AND x.channel = m.channel),
+          0
+        ),
+        m.mentions + iif(
+          c.is_crowded,
+          (
+            SELECT count(*)
+            FROM unread_message AS x
+            WHERE x.user = m.user AND x.channel = m.channel AND x.is_mention
+          ),
+          0
+        )
+      FROM membership AS m
+      JOIN channel AS c ON c.id = m.channel
+      WHERE m.user = ?1 AND m.channel = ?2
+      """
+    ) {
       $0.bind(1, view.user.rawValue)
       $0.bind(2, view.channel.rawValue)
     } _: {

@@ -25,6 +25,10 @@ package final class Cache: Sendable {
     package var clock: Clock
     /// How much of the past is kept.
     package var retention = Retention()
+    /// The most members of a channel whose rows a message changes. A channel with more is crowded.
+    package var mostChangedMembers = Configuration.mostChangedMembers
+    /// The usual value: a message then costs the writer less than a millisecond.
+    package static let mostChangedMembers = 100
 
     /// A cache in `directory`.
     package init(directory: String, upstream: String? = nil, clock: Clock = .system) {

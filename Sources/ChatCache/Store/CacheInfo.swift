@@ -67,11 +67,30 @@ extension CacheReader {
     let counts = try cachedCount(of: user)
     info.channels = counts?.channels ?? 0
     info.messages = counts?.messages ?? 0
+    if let user { info.messages += try crowdedMessages(of: user) }
     info.unsent = try allUnsent(of: user)
     return info
   }
 
-  /// The numbers of channels and messages: those of the user, or of all users.
+  /// The number of messages in the user's crowded channels. `sort_at` is below zero in their rows, and in
+  /// those of channels without a message.
+  private func crowdedMessages(of user: UserKey) throws -> Int64 {
+    try db.first(
+      """
+      SELECT coalesce(sum(c.cached_messages), 0)
+      FROM membership AS m INDEXED BY membership_by_last_message
+      CROSS JOIN channel AS c ON c.id = m.channel AND c.is_crowded = 1
+      WHERE m.user = ?1 AND m.sort_at < 0
+      """
+    ) {
+      $0.bind(1, user.rawValue)
+    } _: {
+      $0.int64(0)
+    } ?? 0
+  }
+
+  /// The numbers of channels and messages: those of all users; those of the user, without the messages of
+  /// crowded channels.
   func cachedCount(of user: UserKey?) throws -> (channels: Int64, messages: Int64)? {
     try db.first("SELECT channels, messages FROM cached_count WHERE user = ?1") {
       $0.bind(1, user?.rawValue ?? 0)

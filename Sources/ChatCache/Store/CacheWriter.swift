@@ -128,6 +128,9 @@ package final class CacheWriter {
   /// Takes the sequence of the next event, for rows that must have it before the event is written.
   func takeSequence() -> Int64 { log.take() }
 
+  /// The most members of a channel whose rows a message changes.
+  var mostChangedMembers: Int { log.mostChangedMembers }
+
   /// The last sequence of the commits before this one.
   var lastCommitted: Int64 { log.head }
 

@@ -66,6 +66,7 @@ extension CacheWriter {
 
   /// Deletes a channel's messages without events. When they are fetched again, they do not count as new.
   func dropMessages(of channel: ChannelKey) throws {
+    try countUpToLast(of: channel)
     try db.run("DELETE FROM message WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
     try db.run("DELETE FROM doubted WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
     try forgetThreads(of: channel)
@@ -76,7 +77,6 @@ extension CacheWriter {
       WHERE id = ?1
       """
     ) { $0.bind(1, channel.rawValue) }
-    try countUpToLast(of: channel)
   }
 
   /// Clears all cached data and begins a new epoch, so that every cursor expires (B52). Unsent rows stay

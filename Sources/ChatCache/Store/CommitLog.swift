@@ -84,7 +84,14 @@ final class CommitLog: Sendable {
   private let committed: Atomic<Int64>
   private let observers = Guarded<[@Sendable (Commit) -> Void]>([])
 
-  init(epoch: UInt64, run: Int64, last: Int64, lost: Int64 = 0, age: FileAge) {
+  /// The most members of a channel whose rows a message changes.
+  let mostChangedMembers: Int
+
+  init(
+    epoch: UInt64, run: Int64, last: Int64, lost: Int64 = 0, age: FileAge,
+    mostChangedMembers: Int = Cache.Configuration.mostChangedMembers
+  ) {
+    self.mostChangedMembers = mostChangedMembers
     self.lost = lost
     self.age = age
     self.epoch = Atomic(epoch)

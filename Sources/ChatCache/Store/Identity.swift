@@ -21,7 +21,9 @@ enum Identity {
         $0.bind(3, now)
         $0.bind(4, age.atStart)
       }
-      return CommitLog(epoch: epoch, run: run, last: last, lost: lost, age: age)
+      return CommitLog(
+        epoch: epoch, run: run, last: last, lost: lost, age: age,
+        mostChangedMembers: configuration.mostChangedMembers)
     }
   }
 

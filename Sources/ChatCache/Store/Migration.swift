@@ -55,6 +55,8 @@ enum Migration {
     Step(version: 19, scripts: [PackageResources.v019_outbox_names_sql]),
     Step(version: 20, scripts: [PackageResources.v020_checks_sql]),
     Step(version: 21, scripts: [PackageResources.v021_taken_back_sql]),
+    Step(
+      version: 22, scripts: [PackageResources.v022_crowded_sql, PackageResources.v022_cached_count_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

@@ -46,6 +46,18 @@ package struct UserOverview: Sendable, Equatable {
 extension CacheReader {
   /// The user's unread totals.
   package func unread(of user: UserKey) throws -> UnreadTotals {
+    var all = try unreadByRow(of: user)
+    let (nearest, most) = (Limits.counts.nearest, Limits.counts.upperBound)
+    for channel in try unreadInCrowds(of: user) {
+      all.messages += min(channel.later, most - nearest(channel.unread))
+      all.mentions += min(channel.laterMentions, most - nearest(channel.mentions))
+      if channel.later > 0, channel.unread <= 0, channel.mentions <= 0 { all.channels += 1 }
+    }
+    return all
+  }
+
+  /// The totals of what the user's rows count. A row without unread messages is not among them.
+  private func unreadByRow(of user: UserKey) throws -> UnreadTotals {
     try db.first(
       """
       SELECT sum(min(unread, ?2)), sum(min(mentions, ?2)), count(*)
@@ -58,6 +70,34 @@ extension CacheReader {
     } _: {
       UnreadTotals(messages: $0.int64(0), mentions: $0.int64(1), channels: $0.int64(2))
     } ?? UnreadTotals()
+  }
+
+  /// The counts of a row, and of the later messages that are counted when somebody asks.
+  private struct CrowdedCount { let unread, mentions, later, laterMentions: Int64 }
+
+  /// The counts of the user's crowded channels. `sort_at` is below zero in their rows, and in those of
+  /// channels without a message.
+  private func unreadInCrowds(of user: UserKey) throws -> [CrowdedCount] {
+    try db.all(
+      """
+      SELECT
+        m.unread, m.mentions,
+        (SELECT count(*) FROM unread_message AS x WHERE x.user = m.user AND x.channel = m.channel),
+        (
+          SELECT count(*)
+          FROM unread_message AS x
+          WHERE x.user = m.user AND x.channel = m.channel AND x.is_mention
+        )
+      FROM membership AS m INDEXED BY membership_by_last_message
+      CROSS JOIN channel AS c ON c.id = m.channel AND c.is_crowded = 1
+      WHERE m.user = ?1 AND m.sort_at < 0
+      """
+    ) {
+      $0.bind(1, user.rawValue)
+    } _: {
+      CrowdedCount(
+        unread: $0.int64(0), mentions: $0.int64(1), later: $0.int64(2), laterMentions: $0.int64(3))
+    }
   }
 
   /// The users who ever connected, with ids after `after`, in order.

@@ -20,14 +20,19 @@ struct ChannelWorld {
 
   let connection: Connection
   var channels: [ChannelFacts] = []
+  /// How a list finds the crowded channels. Both ways give the same.
+  var followed = FollowedChannels.few
 
   init(path: String) throws {
     connection = try Connection(path: path)
     try connection.write { db in
-      try db.execute(String(decoding: PackageResources.v001_user_sql, as: UTF8.self))
-      try db.execute(String(decoding: PackageResources.v001_channel_sql, as: UTF8.self))
-      try db.execute(String(decoding: PackageResources.v008_member_list_sql, as: UTF8.self))
-      try db.execute(String(decoding: PackageResources.v013_user_phase_sql, as: UTF8.self))
+      for script in [
+        PackageResources.v001_user_sql, PackageResources.v001_channel_sql, PackageResources.v001_message_sql,
+        PackageResources.v008_member_list_sql, PackageResources.v013_user_phase_sql,
+        PackageResources.v022_crowded_sql,
+      ] {
+        try db.execute(String(decoding: script, as: UTF8.self))
+      }
       try db.execute("INSERT INTO user (id, user_id, phase, seen_at) VALUES (1, 'me', 'connected', 0)")
     }
   }
@@ -67,19 +72,61 @@ struct ChannelWorld {
     }
     try connection.write { db in
       try db.execute(
-        "DELETE FROM member; DELETE FROM member_list; DELETE FROM channel_metadata; DELETE FROM membership; DELETE FROM channel"
-      )
-      for (index, facts) in made.enumerated() { try insert(facts, id: Int64(index + 1), db) }
+        """
+        DELETE FROM member; DELETE FROM member_list; DELETE FROM channel_metadata; DELETE FROM membership;
+        DELETE FROM message; DELETE FROM channel
+        """)
+      for (index, facts) in made.enumerated() {
+        try insert(facts, id: Int64(index + 1), isCrowded: random.chance(40), &random, db)
+      }
+      for id in Int64(count + 1)...Int64(count + 5) { try insertCrowd(id, &random, db) }
     }
     channels = made
+    followed = random.chance(50) ? .few : .many
   }
 
-  private func insert(_ facts: ChannelFacts, id: Int64, _ db: WriteAccess) throws {
+  /// Inserts a crowded channel that the user is not in.
+  private func insertCrowd(_ id: Int64, _ random: inout SeededRandom, _ db: WriteAccess) throws {
+    try db.run(
+      """
+      INSERT INTO channel (id, channel_url, name, name_key, custom_type, created_at, is_distinct, is_public,
+        is_super, is_frozen, member_count, joined_member_count, body, read_receipts, is_crowded,
+        last_message_at, last_message_id)
+      VALUES (?1, 'other' || ?1, '', '', '', 1, 0, 0, 0, 0, 1, 1, x'', x'', 1, ?2, 1)
+      """
+    ) {
+      $0.bind(1, id)
+      $0.bind(2, Int64.random(in: 1...8, using: &random) * 1000)
+    }
+  }
+
+  private func insertMessage(_ id: Int64, in channel: Int64, at time: Int64, _ db: WriteAccess) throws {
+    try db.run(
+      """
+      INSERT INTO message (channel, created_at, message_id, flags, body, version, updated_at, type, sender,
+        custom_type)
+      VALUES (?1, ?2, ?3, 0, x'', 0, 0, 0, 'ann', '')
+      """
+    ) {
+      $0.bind(1, channel)
+      $0.bind(2, time)
+      $0.bind(3, id)
+    }
+  }
+
+  /// Inserts the channel and the user's membership. Of a crowded one some unread messages are not in the row.
+  private func insert(
+    _ facts: ChannelFacts, id: Int64, isCrowded: Bool, _ random: inout SeededRandom, _ db: WriteAccess
+  ) throws {
+    let isFollowed = isCrowded && facts.sortAt >= 0
+    let later = isFollowed ? Int64.random(in: 0...facts.unread, using: &random) : 0
+    for number in 0..<later { try insertMessage(number + 1, in: id, at: facts.sortAt, db) }
     try db.run(
       """
       INSERT INTO channel (id, channel_url, name, name_key, custom_type, created_at, is_distinct,
-        is_public, is_super, is_frozen, member_count, joined_member_count, body, read_receipts, metadata)
-      VALUES (?1, ?2, '', ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?9, x'', x'', iif(?10, x'', NULL))
+        is_public, is_super, is_frozen, member_count, joined_member_count, body, read_receipts, metadata,
+        is_crowded, last_message_at)
+      VALUES (?1, ?2, '', ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?9, x'', x'', iif(?10, x'', NULL), ?11, ?12)
       """
     ) {
       $0.bind(1, id)
@@ -92,6 +139,8 @@ struct ChannelWorld {
       $0.bind(8, facts.isFrozen)
       $0.bind(9, facts.memberCount)
       $0.bind(10, facts.metadata != nil)
+      $0.bind(11, isCrowded)
+      $0.bind(12, facts.sortAt >= 0 ? facts.sortAt : nil)
     }
     try db.run(
       """
@@ -104,11 +153,15 @@ struct ChannelWorld {
       $0.bind(2, facts.channelURL)
       $0.bind(3, facts.nameKey)
       $0.bind(4, facts.createdAt)
-      $0.bind(5, facts.sortAt)
+      $0.bind(5, isFollowed ? ChannelFacts.follows : facts.sortAt)
       $0.bind(6, facts.state)
       $0.bind(7, facts.hiddenState)
-      $0.bind(8, facts.unread)
+      $0.bind(8, facts.unread - later)
     }
+    try insertMembers(facts, id: id, db)
+  }
+
+  private func insertMembers(_ facts: ChannelFacts, id: Int64, _ db: WriteAccess) throws {
     if facts.knowsMembers {
       try db.run("INSERT INTO member_list (channel, is_whole) VALUES (?1, 1)") { $0.bind(1, id) }
     }
@@ -185,7 +238,7 @@ struct ChannelWorld {
       let value = query.order == .metadataValue ? "coalesce(v.value_key, '')" : "m.name_key"
       let sql = ChannelListSQL(
         query, user: Self.user, named: Self.userID, after: after, limit: limit,
-        columns: "m.channel_url, m.sort_at, m.created_at, \(value)")
+        columns: "m.channel_url, \(ChannelListSQL.sortAt), m.created_at, \(value)", followed: followed)
       after = nil
       var count = 0
       try connection.read { db in

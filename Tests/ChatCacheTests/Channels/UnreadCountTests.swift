@@ -7,10 +7,18 @@ import Testing
 @Suite struct UnreadCountTests {
   /// Alice's counts, and upstream answers with counts.
   final class World {
-    let base: ChannelWithMessages
+    private(set) var base: ChannelWithMessages
     var cache: Cache { base.cache }
 
-    init() throws { base = try ChannelWithMessages() }
+    /// `mostChangedMembers`: with more members the channel is crowded.
+    init(mostChangedMembers: Int = Cache.Configuration.mostChangedMembers) throws {
+      base = try ChannelWithMessages(mostChangedMembers: mostChangedMembers)
+    }
+
+    /// Closes the cache, and opens it with another border of crowded channels.
+    func reopen(mostChangedMembers: Int) throws {
+      base = try ChannelWithMessages(reopening: base, mostChangedMembers: mostChangedMembers)
+    }
 
     /// Stores the channel as the upstream shows it to `user`.
     func refresh(
@@ -60,10 +68,13 @@ import Testing
       text: "\(mentions) \(silent)", silent: silent, mentions: mentions)
   }
 
+  /// Runs `body` with a channel that is not crowded, and with one that is.
   private func with(_ body: (World) throws -> Void) throws {
-    let world = try World()
-    defer { world.cache.close() }
-    try body(world)
+    for most in [2, 1] {
+      let world = try World(mostChangedMembers: most)
+      defer { world.cache.close() }
+      try body(world)
+    }
   }
 
   @Test("B68: the counts are the upstream's at the channel's last refresh")

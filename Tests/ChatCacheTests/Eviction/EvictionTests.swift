@@ -153,18 +153,18 @@ import Testing
     #expect(try world.coverage(of: 0).gaps.map(\.gap?.reason) == [.neverLoaded])
   }
 
-  @Test("B57, B68: what comes back is not counted again as unread")
-  func counts() throws {
-    let world = try EvictionWorld(channels: 1)
-    try world.list(Self.rows(1...10), limit: 100, in: 0)
-    func unread() throws -> [Int64] {
-      try world.cache.read { try $0.db.all("SELECT unread FROM membership") { $0.int64(0) } }
-    }
-    let before = try unread()
+  @Test(
+    "B57, B68: what comes back is not counted again as unread, also in a crowded channel",
+    arguments: [false, true])
+  func counts(isCrowded: Bool) throws {
+    let world = try EvictionWorld(channels: 1, isCrowded: isCrowded)
+    for row in Self.rows(1...10) { try world.store(row, in: 0) }
+    let before = try world.unreadCounts()
+    #expect(before == [10])
     _ = try Self.evict(world, 0, rows: 6)
-    #expect(try unread() == before)
+    #expect(try world.unreadCounts() == before)
     try world.list(Self.rows(1...10), limit: 100, in: 0)
-    #expect(try unread() == before)
+    #expect(try world.unreadCounts() == before)
   }
 
   @Test("B57: a pass that a stop cut off goes on, and tells what the slices before the stop took")

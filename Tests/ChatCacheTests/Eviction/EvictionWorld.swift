@@ -38,7 +38,8 @@ final class EvictionWorld {
   private(set) var channels: [Channel] = []
   private let wall: Guarded<Int64>
 
-  init(channels count: Int, directory: String = Disk.folder()) throws {
+  /// `isCrowded`: a message changes no membership.
+  init(channels count: Int, isCrowded: Bool = false, directory: String = Disk.folder()) throws {
     let wall = Guarded<Int64>(1_000_000)
     self.wall = wall
     var configuration = Cache.Configuration(directory: directory)
@@ -46,6 +47,7 @@ final class EvictionWorld {
       wallMilliseconds: { wall.withLock { $0 } },
       monotonicNanoseconds: Clock.system.monotonicNanoseconds)
     configuration.limit = CacheLimit(exactly: .max / 2)
+    if isCrowded { configuration.mostChangedMembers = 0 }
     cache = try Cache(configuration)
     let alice = alice
     let urls = (0..<count).map { ChannelURL("c\($0)") }
@@ -56,6 +58,14 @@ final class EvictionWorld {
     }
     channels = try cache.read { reader in
       try urls.map { Channel(url: $0, key: try reader.channelKey(of: $0)!) }
+    }
+  }
+
+  /// The user's unread messages of each channel.
+  func unreadCounts() throws -> [Int64] {
+    try cache.read { reader in
+      let user = try reader.userKey(of: alice)!
+      return try channels.map { try reader.view(of: $0.url, for: user).map(reader.unreadCount) ?? -1 }
     }
   }
 

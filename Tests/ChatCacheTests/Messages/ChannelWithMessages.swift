@@ -12,8 +12,17 @@ struct ChannelWithMessages {
   let alice = UserID("alice")
   let bob = UserID("bob")
 
-  init(floorOfBob: Int64 = 0, clock: Clock = .system) throws {
-    cache = try Cache(Cache.Configuration(directory: Disk.folder(), clock: clock))
+  private let directory: String
+
+  /// `mostChangedMembers`: with more members the channel is crowded.
+  init(
+    floorOfBob: Int64 = 0, clock: Clock = .system,
+    mostChangedMembers: Int = Cache.Configuration.mostChangedMembers
+  ) throws {
+    directory = Disk.folder()
+    var configuration = Cache.Configuration(directory: directory, clock: clock)
+    configuration.mostChangedMembers = mostChangedMembers
+    cache = try Cache(configuration)
     let url = url
     for (user, floor) in [(alice, Int64(0)), (bob, floorOfBob)] {
       try cache.write { writer in
@@ -22,6 +31,15 @@ struct ChannelWithMessages {
         try writer.endListing(of: user)
       }
     }
+  }
+
+  /// The same cache, closed and opened again with another border of crowded channels.
+  init(reopening other: ChannelWithMessages, mostChangedMembers: Int) throws {
+    other.cache.close()
+    directory = other.directory
+    var configuration = Cache.Configuration(directory: directory)
+    configuration.mostChangedMembers = mostChangedMembers
+    cache = try Cache(configuration)
   }
 
   static func channel(

@@ -122,6 +122,8 @@ private final class ListRun {
   private static let bound = WindowBound(rows: 8, rowsLeft: 6)
   private let directory: String
   private let syncRequests = ScriptedSync()
+  /// Which of the borders between crowded and other channels the cache has.
+  private var border: Int
   private var cache: Cache
   private var collections: Collections
   private var random: SeededRandom
@@ -138,13 +140,18 @@ private final class ListRun {
     random = SeededRandom(seed: UInt64(seed))
     isListing = random.chance(50)
     directory = TestFolder.make("lists")
-    (cache, collections) = try Self.open(directory, syncRequests)
+    border = seed
+    (cache, collections) = try Self.open(directory, syncRequests, border)
     try join(0)
     for _ in 0..<12 { try happen() }
   }
 
-  private static func open(_ directory: String, _ syncRequests: ScriptedSync) throws -> (Cache, Collections) {
-    let cache = try Cache(Cache.Configuration(directory: directory))
+  private static func open(
+    _ directory: String, _ syncRequests: ScriptedSync, _ border: Int
+  ) throws -> (Cache, Collections) {
+    var configuration = Cache.Configuration(directory: directory)
+    configuration.mostChangedMembers = ModelWorld.borders[border % ModelWorld.borders.count]
+    let cache = try Cache(configuration)
     var settings = Collections.Settings()
     settings.bound = bound
     let collections = Collections(cache: cache, syncRequests: syncRequests, settings: settings)
@@ -193,7 +200,8 @@ private final class ListRun {
       guard random.chance(20) else { return }
       collections.stop()
       cache.close()
-      (cache, collections) = try Self.open(directory, syncRequests)
+      border += 1
+      (cache, collections) = try Self.open(directory, syncRequests, border)
       for index in panes.indices { panes[index].answered = [] }
       met.insert("restart")
     }

@@ -27,19 +27,27 @@ final class ModelWorld {
   /// The bound of the views' windows.
   private let bound: WindowBound
 
-  init(bound: WindowBound) throws {
+  /// The most members of channels that are not crowded: another with each opening of the cache.
+  static let borders = [0, 1, 3, .max]
+  private var border: Int
+
+  init(bound: WindowBound, border: Int) throws {
     self.bound = bound
+    self.border = border
     directory = TestFolder.make("model")
     wall = Guarded(1_700_000_000_000)
-    (cache, collections) = try Self.open(directory, syncRequests, bound, wall)
+    (cache, collections) = try Self.open(directory, syncRequests, bound, border, wall)
   }
 
   private static func open(
-    _ directory: String, _ syncRequests: ScriptedSync, _ bound: WindowBound, _ wall: Guarded<Int64>
+    _ directory: String, _ syncRequests: ScriptedSync, _ bound: WindowBound, _ border: Int,
+    _ wall: Guarded<Int64>
   ) throws -> (Cache, Collections) {
     let clock = Clock(
       wallMilliseconds: { wall.withLock { $0 } }, monotonicNanoseconds: Clock.system.monotonicNanoseconds)
-    let cache = try Cache(Cache.Configuration(directory: directory, clock: clock))
+    var configuration = Cache.Configuration(directory: directory, clock: clock)
+    configuration.mostChangedMembers = borders[border % borders.count]
+    let cache = try Cache(configuration)
     var settings = Collections.Settings()
     settings.bound = bound
     let collections = Collections(cache: cache, syncRequests: syncRequests, settings: settings)
@@ -50,7 +58,8 @@ final class ModelWorld {
   func restart() throws {
     collections.stop()
     cache.close()
-    (cache, collections) = try Self.open(directory, syncRequests, bound, wall)
+    border += 1
+    (cache, collections) = try Self.open(directory, syncRequests, bound, border, wall)
     underWay = [:]
     try cache.accept { try $0.recoverOutbox() }
   }

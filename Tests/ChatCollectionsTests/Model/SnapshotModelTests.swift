@@ -44,7 +44,8 @@ final class ModelRun {
   init(seed: Int) throws {
     random = SeededRandom(seed: UInt64(seed))
     // Every other seed has views with small windows.
-    world = try ModelWorld(bound: seed % 2 == 0 ? WindowBound() : WindowBound(rows: 12, rowsLeft: 9))
+    world = try ModelWorld(
+      bound: seed % 2 == 0 ? WindowBound() : WindowBound(rows: 12, rowsLeft: 9), border: seed / 2)
     for user in ["alice", "bob"] {
       for index in world.upstreams.indices { try world.join(user, index, &random) }
     }

@@ -85,15 +85,18 @@ final class Comparison {
     }
     let times = Dictionary(uniqueKeysWithValues: listed.map { ($0.url.text, time($0)) })
     let cached = try here.cache.read { reader in
-      try reader.db.all(
-        """
-        SELECT channel_url
-        FROM membership
-        WHERE user = (SELECT id FROM user WHERE user_id = 'alice')
-          AND floor_at <> sort_at
-        ORDER BY sort_at DESC, channel_url
-        """
-      ) { $0.string(0) }
+      var (keys, floors): ([ChannelListKey], [String: Int64]) = ([], [:])
+      guard let alice = try reader.cachedUser(UserID("alice")) else { return [] as [String] }
+      var all = ChannelQuery()
+      all.hidden = .all
+      try reader.eachKey(all, of: alice) {
+        keys.append($0)
+        return true
+      }
+      for key in keys {
+        floors[key.channelURL] = try reader.view(of: ChannelURL(key.channelURL), for: alice.key)?.floorAt
+      }
+      return keys.filter { $0.time != floors[$0.channelURL] }.map(\.channelURL)
     }
     let moments = cached.map { times[$0] ?? 0 }
     return moments == moments.sorted(by: >) ? nil : "the list's order is \(cached): \(moments)"

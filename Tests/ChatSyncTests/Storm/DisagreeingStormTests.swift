@@ -65,7 +65,7 @@ struct DisagreeingStormTests {
         there.send(url, "old", at: 1_700_000_000_000 + Int64(number / 12))
       }
     }
-    let here = try PerchSide(there.url, firstByte: Int(2_000 * patience))
+    let here = try PerchSide(there.url, firstByte: Int(2_000 * patience), seed: seed)
     defer { if getenv("PERCH_STORM_KEEP") == nil { here.remove() } }
     try await here.worker.start()
     there.receiver.withLock { $0 = here.worker }

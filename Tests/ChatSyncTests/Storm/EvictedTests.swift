@@ -167,7 +167,7 @@ struct EvictedTests {
       })
     desk.here.syncRequests.opened(
       OpenView(id: "v", channel: ChannelURL(url), isAtNewest: true), isOwedAnswer: true)
-    let isThere = try await desk.pass(until: desk.time.now + 10_000, patience: 5) {
+    let isThere = try await desk.pass(until: desk.time.now + 60_000, patience: 5) {
       try desk.here.cache.read { try $0.line(of: ChannelURL(url)) }?.rows == 60
     }
     #expect(isThere)

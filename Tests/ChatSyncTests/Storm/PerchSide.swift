@@ -33,6 +33,8 @@ final class PerchSide {
   }
 
   let paceInUse: Pace
+  /// Which of the borders between crowded and other channels the cache has: another after each restart.
+  private var border: Int
   private let firstByte: Int
   let clock: Clock
   private let policy: OutboxPolicy
@@ -40,8 +42,9 @@ final class PerchSide {
   /// `firstByte`: how long the upstream may be silent (ms); short in tests in which it is silent on purpose.
   init(
     _ base: String, pace: Pace = PerchSide.pace, firstByte: Int = 5_000, clock: Clock = .system,
-    policy: OutboxPolicy = OutboxPolicy(), token: String = "origin"
+    policy: OutboxPolicy = OutboxPolicy(), token: String = "origin", seed: Int = 3
   ) throws {
+    border = seed
     self.policy = policy
     self.token = token
     self.firstByte = firstByte
@@ -49,15 +52,18 @@ final class PerchSide {
     paceInUse = pace
     self.clock = clock
     directory = TestFolder.make("storm")
-    (cache, client, worker) = try PerchSide.open(directory, base, token, pace, firstByte, clock, policy)
+    (cache, client, worker) = try PerchSide.open(
+      directory, base, token, pace, firstByte, clock, policy, border)
     syncRequests = WorkerRequests(worker)
   }
 
   private static func open(
     _ directory: String, _ base: String, _ token: String, _ pace: Pace, _ firstByte: Int, _ clock: Clock,
-    _ policy: OutboxPolicy
+    _ policy: OutboxPolicy, _ border: Int
   ) throws -> (Cache, HTTPClient, SyncWorker) {
-    let cache = try Cache(Cache.Configuration(directory: directory, upstream: base, clock: clock))
+    var settings = Cache.Configuration(directory: directory, upstream: base, clock: clock)
+    settings.mostChangedMembers = [0, 1, 3, .max][border % 4]
+    let cache = try Cache(settings)
     var configuration = HTTPClient.Configuration()
     configuration.connectMilliseconds = firstByte
     configuration.firstByteMilliseconds = firstByte
@@ -78,8 +84,9 @@ final class PerchSide {
 
   func restart() async throws {
     await stop()
+    border += 1
     (cache, client, worker) = try PerchSide.open(
-      directory, base, token, paceInUse, firstByte, clock, policy)
+      directory, base, token, paceInUse, firstByte, clock, policy, border)
     syncRequests = WorkerRequests(worker)
     try await worker.start()
   }
@@ -128,30 +135,35 @@ final class PerchSide {
     let isFrozen: Bool
     let members: Int64
     let lastMessage: Int64
-    let unread: Int64
-    let mentions: Int64
+    var unread: Int64 = 0
+    var mentions: Int64 = 0
   }
 
   /// The channels of the user.
   func memberships(of user: String) throws -> [Membership] {
     try cache.read { reader in
-      try reader.db.all(
+      guard let user = try reader.userKey(of: UserID(user)) else { return [] }
+      let found = try reader.db.all(
         """
         SELECT c.channel_url, c.name, m.floor_at, c.is_frozen, c.joined_member_count,
-          coalesce(c.last_message_id, 0), m.unread, m.mentions
+          coalesce(c.last_message_id, 0)
         FROM membership m
         JOIN channel c ON c.id = m.channel
-        JOIN user u ON u.id = m.user
-        WHERE u.user_id = ?1
+        WHERE m.user = ?1
         ORDER BY c.channel_url
         """
       ) {
-        $0.bind(1, user)
+        $0.bind(1, user.rawValue)
       } _: {
         Membership(
           url: $0.string(0), name: $0.string(1), floor: $0.int64(2), isFrozen: $0.bool(3),
-          members: $0.int64(4),
-          lastMessage: $0.int64(5), unread: $0.int64(6), mentions: $0.int64(7))
+          members: $0.int64(4), lastMessage: $0.int64(5))
+      }
+      return try found.map { channel in
+        var channel = channel
+        let mark = try reader.view(of: ChannelURL(channel.url), for: user).flatMap(reader.readMark)
+        (channel.unread, channel.mentions) = (mark?.unread ?? 0, mark?.mentions ?? 0)
+        return channel
       }
     }
   }

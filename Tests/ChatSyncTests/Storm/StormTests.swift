@@ -54,7 +54,7 @@ struct StormTests {
       }
     }
     try there.calm(weather)
-    let here = try PerchSide(there.url, firstByte: Int(400 * patience))
+    let here = try PerchSide(there.url, firstByte: Int(400 * patience), seed: seed)
     defer { if getenv("PERCH_STORM_KEEP") == nil { here.remove() } }
     try await here.worker.start()
     there.receiver.withLock { $0 = here.worker }

@@ -1,0 +1,126 @@
+import ChatModel
+import Testing
+
+@testable import ChatCache
+
+/// Channels with so many members here that a message changes none of their rows.
+@Suite struct CrowdedChannelsTests {
+  private static let members = (0..<40).map { UserID("member-\($0)") }
+
+  private static func admit(_ users: some Sequence<UserID>, to channel: ChannelWithMessages) throws {
+    let record = ChannelWithMessages.channel(channel.url)
+    for user in users {
+      try channel.cache.write { writer in
+        try writer.acknowledge(user)
+        _ = try writer.store([record], of: user, .listing(sweep: 1))
+        try writer.endListing(of: user)
+      }
+    }
+  }
+
+  /// The number of rows that a new message changes.
+  private static func changedRows(_ id: Int64, in channel: ChannelWithMessages) throws -> Int64 {
+    let (url, message) = (channel.url, ChannelWithMessages.message(id, at: id * 10))
+    return try channel.cache.blocking.write { writer in
+      let before = writer.db.changedRows
+      try writer.store(message, in: url, .messageReceived)
+      return writer.db.changedRows - before
+    }
+  }
+
+  @Test("B64: a message into a crowded channel changes as many rows with 42 members as with 12")
+  func rows() throws {
+    let channel = try ChannelWithMessages(mostChangedMembers: 10)
+    defer { channel.cache.close() }
+    try Self.admit(Self.members.prefix(10), to: channel)
+    _ = try Self.changedRows(1, in: channel)
+    let few = try Self.changedRows(2, in: channel)
+    try Self.admit(Self.members.dropFirst(10), to: channel)
+    #expect(try Self.changedRows(3, in: channel) == few)
+    #expect(few < 12, "no row of a member is among them")
+  }
+
+  @Test("B63: a channel of an older database that is too large becomes crowded with its next message")
+  func grown() throws {
+    let small = try ChannelWithMessages(mostChangedMembers: .max)
+    try Self.admit(Self.members, to: small)
+    let before = try Self.changedRows(1, in: small)
+    #expect(before > 40)
+    let channel = try ChannelWithMessages(reopening: small, mostChangedMembers: 10)
+    defer { channel.cache.close() }
+    _ = try Self.changedRows(2, in: channel)
+    #expect(try Self.changedRows(3, in: channel) < 12)
+    for user in Self.members.prefix(3) {
+      let totals = try channel.cache.read { try $0.unread(of: try #require(try $0.userKey(of: user))) }
+      #expect(totals.messages == 3)
+    }
+    #expect(try channel.cache.check().isSound)
+  }
+
+  @Test("B7, B23: a member whose floor is above the last message is moved by the next one that is not")
+  func floors() throws {
+    let channel = try ChannelWithMessages(floorOfBob: 15, mostChangedMembers: 1)
+    defer { channel.cache.close() }
+    func times() throws -> [Int64] {
+      try channel.cache.read { reader in
+        try [channel.alice, channel.bob].map { user in
+          var (keys, query): ([ChannelListKey], ChannelQuery) = ([], ChannelQuery())
+          query.includesEmpty = true
+          try reader.eachKey(query, of: try #require(try reader.cachedUser(user))) {
+            keys.append($0)
+            return true
+          }
+          return try #require(keys.first).time
+        }
+      }
+    }
+    let empty = ChannelFacts.sortAt(lastMessageAt: nil, createdAt: 1)
+    #expect(try times() == [empty, empty])
+    _ = try Self.changedRows(1, in: channel)
+    #expect(try times() == [10, empty])
+    _ = try Self.changedRows(2, in: channel)
+    #expect(try times() == [20, 20])
+    let url = channel.url
+    try channel.cache.write { try $0.delete(message: 2, in: url, .messageDeleted) }
+    #expect(try times() == [10, empty])
+    #expect(try channel.cache.check().isSound)
+  }
+
+  @Test("B7: pages of a list with many crowded channels and others are in order", arguments: [5, 90])
+  func pages(crowded: Int) throws {
+    var configuration = Cache.Configuration(directory: Disk.folder())
+    configuration.mostChangedMembers = 1
+    let cache = try Cache(configuration)
+    defer { cache.close() }
+    let (alice, bob) = (UserID("alice"), UserID("bob"))
+    for user in [alice, bob] { try cache.write { try $0.acknowledge(user) } }
+    var expected: [(time: Int64, url: String)] = []
+    for number in 0..<crowded + 20 {
+      let url = ChannelURL("c\(number)")
+      for user in number < crowded ? [alice, bob] : [alice] {
+        try cache.write { _ = try $0.store([ChannelWithMessages.channel(url)], of: user, .listing(sweep: 1)) }
+      }
+      let time = Int64(1000 + number * 37 % 50)
+      let message = ChannelWithMessages.message(Int64(number + 1), at: time)
+      try cache.write { try $0.store(message, in: url, .messageReceived) }
+      expected.append((time, url.text))
+    }
+    expected.sort { $0.time == $1.time ? $0.url < $1.url : $0.time > $1.time }
+    try cache.read { reader in
+      let user = try #require(try reader.cachedUser(alice))
+      #expect(try reader.followedChannels(of: user.key) == (crowded > 64 ? .many : .few))
+      var (found, after): ([String], ChannelListKey?) = ([], nil)
+      var query = ChannelQuery()
+      query.limit = 7
+      repeat {
+        let page = try reader.page(query, of: user, after: after)
+        try reader.eachListed(query, of: user, after: after, limit: page.count) {
+          found.append($0.url.text)
+          return true
+        }
+        after = page.next
+      } while after != nil
+      #expect(found == expected.map(\.url))
+    }
+  }
+}
