@@ -49,15 +49,9 @@ extension CacheReader {
     } ?? false
   }
 
-  /// The position up to which the rows of the members of a crowded channel count its messages; nil: the
-  /// channel is not crowded.
-  func foldedPosition(of channel: ChannelKey) throws -> Position? {
-    try db.first("SELECT folded_at, folded_id FROM channel WHERE id = ?1 AND is_crowded = 1") {
-      $0.bind(1, channel.rawValue)
-    } _: {
-      Position(createdAt: $0.int64(0), messageID: $0.int64(1))
-    }
-  }
+  /// The position up to which new rows of a crowded channel's members count its messages; nil: the channel is
+  /// not crowded.
+  func foldedPosition(of channel: ChannelKey) throws -> Position? { try fold(of: channel)?.position }
 
   /// How many crowded channels the user follows.
   package func followedChannels(of user: UserKey) throws -> FollowedChannels {
@@ -129,8 +123,13 @@ extension CacheWriter {
   }
 
   /// Adds to the rows of a crowded channel's members what is computed for messages up to a position, so that
-  /// these can be evicted. What the members see stays the same.
+  /// these can be deleted. What the members see stays the same.
   func fold(_ channel: ChannelKey, upTo position: Position) throws {
+    try fold(channel, upTo: position, users: Int64.min...Int64.max)
+    try setFolded(position, of: channel, upTo: nil)
+  }
+
+  private func fold(_ channel: ChannelKey, upTo position: Position, users: ClosedRange<Int64>) throws {
     try db.run(
       """
       UPDATE membership AS m
@@ -151,28 +150,46 @@ extension CacheWriter {
         )),
         counted_at = ?2,
         counted_id = ?3
-      WHERE channel = ?1 AND (counted_at, counted_id) < (?2, ?3)
+      WHERE channel = ?1 AND user >= ?5 AND user <= ?6 AND (counted_at, counted_id) < (?2, ?3)
       """
     ) {
       $0.bind(1, channel.rawValue)
       $0.bind(2, position.createdAt)
       $0.bind(3, position.messageID)
       $0.bind(4, Limits.counts.upperBound)
+      $0.bind(5, users.lowerBound)
+      $0.bind(6, users.upperBound)
     }
-    try db.run("UPDATE channel SET folded_at = ?2, folded_id = ?3 WHERE id = ?1") {
+  }
+
+  /// `user`: the last one whose row counts the messages up to there; nil: all rows do.
+  private func setFolded(_ position: Position, of channel: ChannelKey, upTo user: Int64?) throws {
+    try db.run("UPDATE channel SET folded_at = ?2, folded_id = ?3, folded_user = ?4 WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
       $0.bind(2, position.createdAt)
       $0.bind(3, position.messageID)
+      $0.bind(4, user)
     }
   }
 
   /// Counts the messages of a channel up to `last` in the rows of its members, before they are evicted, so
-  /// that those that are fetched again are not counted again. In a crowded channel newer messages are counted
-  /// too, so that few slices of a pass rewrite its members.
-  func countEvicted(_ last: Position, in channel: ChannelKey) throws {
-    if let folded = try reader.foldedPosition(of: channel) {
-      guard folded < last else { return }
-      return try fold(channel, upTo: try reader.position(2_000, after: last, in: channel) ?? last)
+  /// that those that are fetched again are not counted again. In a crowded channel it counts for `most` more
+  /// members, and newer messages too, so that few slices of a pass rewrite the members. False: members are
+  /// left.
+  func countEvicted(_ last: Position, in channel: ChannelKey, members most: Int) throws -> Bool {
+    if var fold = try reader.fold(of: channel) {
+      if fold.user == nil {
+        guard fold.position < last else { return true }
+        fold.position = try reader.position(2_000, after: last, in: channel) ?? last
+        fold.user = .min
+      }
+      let next = try reader.members(of: channel, after: fold.user ?? .min, atMost: most)
+      if let first = next.first, let end = next.last {
+        try self.fold(channel, upTo: fold.position, users: first...end)
+      }
+      let isWhole = next.count < most
+      try setFolded(fold.position, of: channel, upTo: isWhole ? nil : next.last)
+      return isWhole && fold.position >= last
     }
     try db.run(
       """
@@ -185,10 +202,39 @@ extension CacheWriter {
       $0.bind(2, last.createdAt)
       $0.bind(3, last.messageID)
     }
+    return true
   }
 }
 
 extension CacheReader {
+  /// Up to which position and which user the rows of a crowded channel's members count its messages; nil: the
+  /// channel is not crowded.
+  fileprivate func fold(of channel: ChannelKey) throws -> (position: Position, user: Int64?)? {
+    try db.first("SELECT folded_at, folded_id, folded_user FROM channel WHERE id = ?1 AND is_crowded = 1") {
+      $0.bind(1, channel.rawValue)
+    } _: {
+      (Position(createdAt: $0.int64(0), messageID: $0.int64(1)), $0.int64OrNil(2))
+    }
+  }
+
+  fileprivate func members(of channel: ChannelKey, after user: Int64, atMost most: Int) throws -> [Int64] {
+    try db.all(
+      """
+      SELECT user
+      FROM membership INDEXED BY membership_by_channel
+      WHERE channel = ?1 AND user > ?2
+      ORDER BY user
+      LIMIT ?3
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, user)
+      $0.bind(3, most)
+    } _: {
+      $0.int64(0)
+    }
+  }
+
   /// The position of the channel's `count`th stored message after a position; nil if there are fewer.
   fileprivate func position(
     _ count: Int, after position: Position, in channel: ChannelKey

@@ -64,6 +64,10 @@ extension CacheWriter {
       going = try reader.oldestMessages(of: free, in: channel, atMost: slice.rows)
     }
     guard let going else { return EvictedSlice(outcome: .exhausted) }
+    let members = max(2, slice.rows / 16)
+    guard try countEvicted(going.stretch.upperBound, in: channel, members: members) else {
+      return EvictedSlice(outcome: .more)
+    }
     try noteEvicting(going.stretch, in: channel)
     let old = try reader.coverage(of: channel)
     var coverage = old
@@ -139,8 +143,6 @@ extension CacheWriter {
           AND (created_at, message_id) <= (?4, ?5))
       """
     ) { CacheReader.bind($0, going.stretch, channel) }
-    let last = going.stretch.upperBound
-    try countEvicted(last, in: channel)
     try db.run(
       """
       DELETE FROM message
@@ -149,6 +151,7 @@ extension CacheWriter {
         AND (created_at, message_id) <= (?4, ?5)
       """
     ) { CacheReader.bind($0, going.stretch, channel) }
+    let last = going.stretch.upperBound
     // If no message is left, no change of one matters: the changelog begins anew.
     try db.run(
       """

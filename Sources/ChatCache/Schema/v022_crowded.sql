@@ -1,8 +1,10 @@
 -- 1: so many users here are members that a message changes no membership. The members follow the channel.
 ALTER TABLE channel ADD COLUMN is_crowded INTEGER NOT NULL DEFAULT 0;
--- The position up to which the rows of a crowded channel's members count its messages: evicted ones are below it.
+-- The position up to which the rows of a crowded channel's members count its messages: evicted ones are below it. While
+-- folded_user is not NULL, only the rows of users up to that one do.
 ALTER TABLE channel ADD COLUMN folded_at INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE channel ADD COLUMN folded_id INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE channel ADD COLUMN folded_user INTEGER;
 
 -- answers: the crowded channels by newest message
 CREATE INDEX channel_crowded ON channel (last_message_at DESC, channel_url) WHERE is_crowded = 1;

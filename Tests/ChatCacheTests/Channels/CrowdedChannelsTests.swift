@@ -57,6 +57,49 @@ import Testing
     #expect(try channel.cache.check().isSound)
   }
 
+  @Test("B57, B68: eviction counts for some members in a slice, and nobody's count changes meanwhile")
+  func evicted() throws {
+    let channel = try ChannelWithMessages(mostChangedMembers: 1)
+    defer { channel.cache.close() }
+    let url = channel.url
+    try Self.admit(Self.members.prefix(20), to: channel)
+    for id in Int64(1)...30 {
+      let sender = id % 3 == 0 ? "member-1" : "bob"
+      let message = ChannelWithMessages.message(
+        id, at: id * 10, sender: sender, mentions: .users(["member-2"]))
+      try channel.cache.write { try $0.store(message, in: url, .messageReceived) }
+    }
+    func counts() throws -> [[Int64]] {
+      try channel.cache.read { reader in
+        try Self.members.prefix(25).map { user in
+          guard let key = try reader.userKey(of: user) else { return [] }
+          let totals = try reader.unread(of: key)
+          return [totals.messages, totals.mentions]
+        }
+      }
+    }
+    var before = try counts()
+    #expect(before[0] == [30, 0] && before[1] == [20, 0] && before[2] == [30, 30])
+    let key = try #require(try channel.cache.read { try $0.channelKey(of: url) })
+    let accessed = try channel.cache.read { reader in
+      try reader.db.first("SELECT accessed_at FROM channel") { $0.int64(0) } ?? -1
+    }
+    var (slices, messages): (Int, Int64) = (0, 0)
+    while messages < 16, slices < 60 {
+      let slice = EvictionSlice(channel: key, accessedAt: accessed, rows: 8)
+      messages += try channel.cache.write { try $0.evict(slice) }.messages
+      slices += 1
+      if slices == 4 {
+        // Members who come while others are counted for.
+        try Self.admit(Self.members.dropFirst(20).prefix(5), to: channel)
+        before.replaceSubrange(20..<25, with: try counts()[20..<25])
+      }
+      #expect(try counts() == before, "after slice \(slices)")
+    }
+    #expect(messages == 16 && slices > 20)
+    #expect(try channel.cache.check().isSound)
+  }
+
   @Test("B7, B23: a member whose floor is above the last message is moved by the next one that is not")
   func floors() throws {
     let channel = try ChannelWithMessages(floorOfBob: 15, mostChangedMembers: 1)
