@@ -56,8 +56,10 @@ import Testing
     let (before, after) = (range(10, 20), range(10, 25))
     #expect(after.hasArrivals(since: before) && !before.hasArrivals(since: before))
     let cutAtEnd = range(5, 12, hasNext: true)
+    // The cut is at the last loaded message: only the end is no longer open.
+    let cutAtLast = range(10, 20, hasNext: true)
     for (meanwhile, expected) in [
-      (before, after), (range(5, 20), range(5, 25)), (cutAtEnd, cutAtEnd),
+      (before, after), (range(5, 20), range(5, 25)), (cutAtEnd, cutAtEnd), (cutAtLast, cutAtLast),
     ] {
       var now = meanwhile
       now.move(from: before, to: after)

@@ -2,8 +2,33 @@ import ChatCache
 import ChatModel
 import Glibc
 import Platform
+import SQLite
 
 extension Row {
+  /// The first page of the channel list and the unread totals of a user with 100 000 channels, 1 000 of them
+  /// crowded, against those of a user with 100.
+  static let manyChannels = Row(
+    name: "channels", work: "a user with 100 000 channels, 1 000 of them crowded, against one with 100"
+  ) { bench in
+    let lists = try CrowdedLists()
+    var times: [String: [Double]] = [:]
+    for _ in 0..<bench.pairs {
+      for user in ["many", "few"] {
+        times["page " + user, default: []].append(try lists.microseconds(of: user, lists.readPage))
+        times["unread " + user, default: []].append(try lists.microseconds(of: user, lists.readTotals))
+      }
+    }
+    func figure(_ title: String, _ key: String, _ goal: Figure.Goal) -> Figure {
+      Figure(
+        title: title, unit: "µs", ours: times[key + " many"] ?? [], peer: times[key + " few"] ?? [],
+        peerName: "100 channels", goal: goal)
+    }
+    return [
+      figure("first page of the list", "page", .atMost(1.5)),
+      figure("unread totals", "unread", .atMost(2)),
+    ]
+  }
+
   /// What one message costs in a channel of which 5 000 users of the service are members, against one of 50.
   static let crowd = Row(
     name: "crowd", work: "one message into a channel with 5 000 members here, against one with 50"
@@ -53,5 +78,82 @@ extension Row {
       throw BenchFailure(description: "there is no write-ahead log")
     }
     return Int(found.st_size)
+  }
+}
+
+/// A cache with one user of many channels and one of few, written straight into the tables.
+private final class CrowdedLists {
+  private let filled: FilledCache
+  private let cache: Cache
+
+  init() throws {
+    filled = try FilledCache(channels: 1, disk: true)
+    filled.cache.close()
+    let connection = try Connection(path: filled.directory + "/perch.db")
+    try connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -64000")
+    try connection.execute(CrowdedLists.channels(100_000, crowded: 1_000, of: "many"))
+    try connection.execute(CrowdedLists.channels(100, crowded: 1, of: "few"))
+    cache = try Cache(Cache.Configuration(directory: filled.directory))
+  }
+
+  deinit { cache.close() }
+
+  /// The mean time of a call, of 200.
+  func microseconds(
+    of user: String, _ body: (CacheReader, CachedUser) throws -> Void
+  ) throws -> Double {
+    let began = Clock.system.monotonicNanoseconds()
+    for _ in 0..<200 {
+      try cache.read { reader in
+        guard let user = try reader.cachedUser(UserID(user)) else {
+          throw BenchFailure(description: "\(user) is not there")
+        }
+        try body(reader, user)
+      }
+    }
+    return Double(Clock.system.monotonicNanoseconds() - began) / 200 / 1000
+  }
+
+  func readPage(_ reader: CacheReader, _ user: CachedUser) throws {
+    let page = try reader.page(ChannelQuery(), of: user)
+    guard page.count == 20 else { throw BenchFailure(description: "a page of \(page.count) channels") }
+  }
+
+  func readTotals(_ reader: CacheReader, _ user: CachedUser) throws {
+    guard try reader.unread(of: user.key).channels > 0 else {
+      throw BenchFailure(description: "nothing is unread")
+    }
+  }
+
+  /// Channels of a user; three messages in each crowded one, and ten unread ones among the others.
+  private static func channels(_ count: Int, crowded: Int, of user: String) -> String {
+    """
+    BEGIN;
+    INSERT INTO user (user_id, phase, is_synced, seen_at) VALUES ('\(user)', 'connected', 1, 0);
+    WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < \(count - 1))
+    INSERT INTO channel (
+      channel_url, name, name_key, custom_type, created_at, is_distinct, is_public, is_super, is_frozen,
+      member_count, joined_member_count, last_message_at, last_message_id, body, read_receipts, is_crowded)
+    SELECT
+      '\(user)-' || i, 'n' || i, 'n' || i, '', 1, 0, 0, 0, 0, 2, 2,
+      \(FilledCache.firstAt) + i * 7919 % \(count), 3,
+      CAST('"channel_url":"\(user)-' || i || '","name":"n' || i || '"' AS BLOB), CAST('{}' AS BLOB),
+      i < \(crowded)
+    FROM n;
+    INSERT INTO membership (user, channel, channel_url, name_key, created_at, sort_at, state, role, unread)
+    SELECT (SELECT id FROM user WHERE user_id = '\(user)'), id, channel_url, name_key, 1,
+      iif(is_crowded, -4000000000000000000, last_message_at), 'joined', 'none',
+      is_crowded = 0 AND name_key IN ('n50', 'n51', 'n52', 'n53', 'n54', 'n55', 'n56', 'n57', 'n58', 'n59')
+    FROM channel
+    WHERE channel_url LIKE '\(user)-%';
+    INSERT INTO message (
+      channel, created_at, message_id, version, updated_at, type, flags, sender, custom_type, body)
+    SELECT c.id, c.last_message_at - 3 + n.column1, n.column1, 0, 0, 0, 0, 'somebody', '',
+      CAST('"message_id":"' || n.column1 || '"' AS BLOB)
+    FROM channel AS c
+    CROSS JOIN (VALUES (1), (2), (3)) AS n
+    WHERE c.is_crowded = 1 AND c.channel_url LIKE '\(user)-%';
+    COMMIT;
+    """
   }
 }

@@ -37,15 +37,18 @@ extension SendingWorld {
     await here.worker.accepted(in: [OutboxLaneName(user: Self.sender, channel: channel)])
   }
 
-  /// Sends a message of alice's again after she took it back.
+  /// Sends a message of alice's again after she took it back. It is shown as canceled before the answer to
+  /// its send is there, and can be sent again only then.
   func sendAgain(_ request: String, in url: String) async throws {
     let (name, channel) = (try #require(RequestID(request)), ChannelURL(url))
-    let isResent = try here.cache.accept { writer in
-      let user = try #require(try writer.reader.userKey(of: Self.sender))
-      let laneKey = OutboxLaneKey(user: user, channel: channel)
-      return try writer.resend(name, of: Self.sender, in: laneKey, isAdmin: false, OutboxPolicy())
+    let isResent = await World.wait {
+      (try? here.cache.accept { writer in
+        let user = try #require(try writer.reader.userKey(of: Self.sender))
+        let laneKey = OutboxLaneKey(user: user, channel: channel)
+        return try writer.resend(name, of: Self.sender, in: laneKey, isAdmin: false, OutboxPolicy())
+      }) == true
     }
-    #expect(isResent == true)
+    #expect(isResent)
     await here.worker.accepted(in: [OutboxLaneName(user: Self.sender, channel: channel)])
   }
 
