@@ -174,6 +174,7 @@ struct UploadTests {
     try await world.sendFile("c0", "r1", bytes)
     #expect(await World.wait { (try? world.progress().last) == "r1 100" })
     try world.takeBack("r1", in: "c0")
+    #expect(await World.wait { (try? world.isCanceled("r1")) == true })
     try world.noFaults()
     try await world.send("c0", "r2", "after it")
     #expect(await world.arrives(["after it"], in: "c0"))

@@ -37,18 +37,27 @@ extension SendingWorld {
     await here.worker.accepted(in: [OutboxLaneName(user: Self.sender, channel: channel)])
   }
 
-  /// Sends a message of alice's again after she took it back. It is shown as canceled before the answer to
-  /// its send is there, and can be sent again only then.
+  /// Whether a message of alice's that she took back is canceled. It is shown as canceled already while the
+  /// answer to its send is awaited, and may arrive then.
+  func isCanceled(_ request: String) throws -> Bool {
+    try here.cache.read { reader in
+      try reader.db.first("SELECT state = 'canceled' FROM outbox WHERE request_id = ?1") {
+        $0.bind(1, request)
+      } _: {
+        $0.bool(0)
+      } ?? false
+    }
+  }
+
+  /// Sends a message of alice's again after she took it back.
   func sendAgain(_ request: String, in url: String) async throws {
     let (name, channel) = (try #require(RequestID(request)), ChannelURL(url))
-    let isResent = await World.wait {
-      (try? here.cache.accept { writer in
-        let user = try #require(try writer.reader.userKey(of: Self.sender))
-        let laneKey = OutboxLaneKey(user: user, channel: channel)
-        return try writer.resend(name, of: Self.sender, in: laneKey, isAdmin: false, OutboxPolicy())
-      }) == true
+    let isResent = try here.cache.accept { writer in
+      let user = try #require(try writer.reader.userKey(of: Self.sender))
+      let laneKey = OutboxLaneKey(user: user, channel: channel)
+      return try writer.resend(name, of: Self.sender, in: laneKey, isAdmin: false, OutboxPolicy())
     }
-    #expect(isResent)
+    #expect(isResent == true)
     await here.worker.accepted(in: [OutboxLaneName(user: Self.sender, channel: channel)])
   }
 
