@@ -29,7 +29,8 @@ extension Row {
     ]
   }
 
-  /// What one message costs in a channel of which 5 000 users of the service are members, against one of 50.
+  /// How long the writer takes to store one message, and how many bytes it logs: in a channel with 5 000
+  /// members who use this service, and in a channel with 50.
   static let crowd = Row(
     name: "crowd", work: "one message into a channel with 5 000 members here, against one with 50"
   ) { bench in
@@ -51,7 +52,8 @@ extension Row {
     ]
   }
 
-  /// What a commit of one message costs.
+  /// The writer's time for a commit with one message, and the bytes that the commit adds to the write-ahead
+  /// log.
   private struct Cost { var milliseconds: Double, kilobytes: Double }
 
   /// The medians of forty messages, one commit each.

@@ -137,7 +137,7 @@ enum ProblemTable {
       "Send the message again with its file."),
     Meaning(
       409, "not_resendable",
-      "Only a failed or canceled message can be sent again, and this one is neither.",
+      "Only a message that failed, or was canceled before it arrived, is sent again. This one is neither.",
       "Read the message: its `sending_status` says what became of it."),
     Meaning(
       409, "shared",

@@ -55,11 +55,12 @@ extension Problem {
       detail: "This request was done, and its message was deleted or removed since: do not repeat it.")
   }
 
-  /// The message is neither failed nor canceled.
+  /// The message is neither failed nor canceled, or it arrived before it was canceled.
   static var notResendable: Problem {
     Problem(
       409, "not_resendable",
-      detail: "Only a failed or canceled message can be sent again: see its sending_status.")
+      detail: "Only a message that failed, or was canceled before it arrived, can be sent again: see its "
+        + "sending_status, or send it as a new message.")
   }
 
   /// The user has no unsent row with that request id.

@@ -33,12 +33,13 @@ package struct ChannelListSQL: Sendable {
 
   /// The page of `query` after a key, or the first one: at most `limit` rows of `columns`.
   ///
-  /// `columns` may name m, c and, in the order by a metadata value, `value_key`.
+  /// `columns` may name m, c and, in the order by a metadata value, `value_key`. `followed`: how many crowded
+  /// channels the user follows; it matters in the order of messages alone.
   package init(
     _ query: ChannelQuery, user: UserKey, named userID: UserID, after: ChannelListKey? = nil, limit: Int,
     columns: String, followed: FollowedChannels = .none
   ) {
-    if query.order == .latestLastMessage, followed != .none {
+    if followed != .none {
       appendOwn(query, user, userID, after, columns)
       text += "\nUNION ALL"
       appendFollowed(query, user, userID, after, columns, areMany: followed == .many)

@@ -21,19 +21,15 @@ extension CacheReader {
   /// The columns of `membership` m and `channel` c that make a channel's object, and place it in a list.
   static let channelColumns = """
     c.id, c.version, m.version, c.body, c.last_message_at, c.last_message, c.read_receipts, c.metadata,
-      m.unread + iif(
+      iif(
         c.is_crowded,
-        (SELECT count(*) FROM unread_message AS x WHERE x.user = m.user AND x.channel = m.channel),
-        0
+        (SELECT n.unread FROM crowded_count AS n WHERE n.user = m.user AND n.channel = m.channel),
+        m.unread
       ),
-      m.mentions + iif(
+      iif(
         c.is_crowded,
-        (
-          SELECT count(*)
-          FROM unread_message AS x
-          WHERE x.user = m.user AND x.channel = m.channel AND x.is_mention
-        ),
-        0
+        (SELECT n.mentions FROM crowded_count AS n WHERE n.user = m.user AND n.channel = m.channel),
+        m.mentions
       ),
       m.state, m.role, m.is_muted, m.last_read_at, m.hidden_state, m.inviter, m.invited_at, m.floor_at,
       c.updated_at, \(listColumns)
@@ -50,19 +46,15 @@ extension CacheReader {
       """
       SELECT
         c.id, c.version, m.version, c.body, c.last_message_at, c.last_message, c.read_receipts, c.metadata,
-        m.unread + iif(
+        iif(
           c.is_crowded,
-          (SELECT count(*) FROM unread_message AS x WHERE x.user = m.user AND x.channel = m.channel),
-          0
+          (SELECT n.unread FROM crowded_count AS n WHERE n.user = m.user AND n.channel = m.channel),
+          m.unread
         ),
-        m.mentions + iif(
+        iif(
           c.is_crowded,
-          (
-            SELECT count(*)
-            FROM unread_message AS x
-            WHERE x.user = m.user AND x.channel = m.channel AND x.is_mention
-          ),
-          0
+          (SELECT n.mentions FROM crowded_count AS n WHERE n.user = m.user AND n.channel = m.channel),
+          m.mentions
         ),
         m.state, m.role, m.is_muted, m.last_read_at, m.hidden_state, m.inviter, m.invited_at, m.floor_at,
         c.updated_at

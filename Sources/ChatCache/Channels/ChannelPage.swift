@@ -24,10 +24,7 @@ extension CacheReader {
   package func page(
     _ query: ChannelQuery, of user: CachedUser, after: ChannelListKey? = nil
   ) throws -> ChannelPage {
-    let columns = CacheReader.channelColumns + (query.order == .metadataValue ? ", v.value_key" : "")
-    let sql = ChannelListSQL(
-      query, user: user.key, named: user.id, after: after, limit: query.limit + 1, columns: columns,
-      followed: try followedChannels(of: user.key))
+    let sql = try listSQL(query, of: user, after: after, limit: query.limit + 1, CacheReader.channelColumns)
     var parts: ChannelParts = []
     if query.includesMembers { parts.insert(.members) }
     if query.includesMetadata { parts.insert(.metadata) }
@@ -50,6 +47,16 @@ extension CacheReader {
     return ChannelPage(
       items: writer.finish(), count: count, next: hasMore ? last : nil, last: last,
       isComplete: try user.isSynced && !isUndecided(query, user), version: version)
+  }
+
+  /// The statement of a list that ends with the columns that place a channel in it.
+  func listSQL(
+    _ query: ChannelQuery, of user: CachedUser, after: ChannelListKey?, limit: Int, _ columns: String
+  ) throws -> ChannelListSQL {
+    ChannelListSQL(
+      query, user: user.key, named: user.id, after: after, limit: limit,
+      columns: columns + (query.order == .metadataValue ? ", v.value_key" : ""),
+      followed: query.order == .latestLastMessage ? try followedChannels(of: user.key) : .none)
   }
 
   /// The sort key of a row's channel. Its url, times and texts are the columns from `first` on, as at the end

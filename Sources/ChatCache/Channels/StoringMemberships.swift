@@ -258,19 +258,15 @@ extension CacheWriter {
       """
       SELECT
         m.sort_at, m.state, m.role, m.is_muted, m.hidden_state, m.floor_at, m.last_read_at,
-        m.unread + iif(
+        iif(
           c.is_crowded,
-          (SELECT count(*) FROM unread_message AS x WHERE x.user = m.user AND x.channel = m.channel),
-          0
+          (SELECT n.unread FROM crowded_count AS n WHERE n.user = m.user AND n.channel = m.channel),
+          m.unread
         ),
-        m.mentions + iif(
+        iif(
           c.is_crowded,
-          (
-            SELECT count(*)
-            FROM unread_message AS x
-            WHERE x.user = m.user AND x.channel = m.channel AND x.is_mention
-          ),
-          0
+          (SELECT n.mentions FROM crowded_count AS n WHERE n.user = m.user AND n.channel = m.channel),
+          m.mentions
         ),
         m.counted_at, m.counted_id, m.joined_at, m.invited_at, m.inviter
       FROM membership AS m

@@ -20,10 +20,7 @@ extension CacheReader {
     _ query: ChannelQuery, of user: CachedUser, after: ChannelListKey? = nil, limit: Int = .max,
     _ body: (borrowing ListedChannel) throws -> Bool
   ) throws {
-    let columns = CacheReader.channelColumns + (query.order == .metadataValue ? ", v.value_key" : "")
-    let sql = ChannelListSQL(
-      query, user: user.key, named: user.id, after: after, limit: limit, columns: columns,
-      followed: try followedChannels(of: user.key))
+    let sql = try listSQL(query, of: user, after: after, limit: limit, CacheReader.channelColumns)
     var parts: ChannelParts = []
     if query.includesMembers { parts.insert(.members) }
     if query.includesMetadata { parts.insert(.metadata) }
@@ -42,11 +39,7 @@ extension CacheReader {
   package func eachKey(
     _ query: ChannelQuery, of user: CachedUser, _ body: (ChannelListKey) throws -> Bool
   ) throws {
-    var columns = CacheReader.listColumns
-    if query.order == .metadataValue { columns += ", v.value_key" }
-    let sql = ChannelListSQL(
-      query, user: user.key, named: user.id, limit: .max, columns: columns,
-      followed: try followedChannels(of: user.key))
+    let sql = try listSQL(query, of: user, after: nil, limit: .max, CacheReader.listColumns)
     var rows = try db.rows(composed: sql.text) { sql.bind(to: $0) }
     while let row = try rows.next() {
       guard try body(CacheReader.key(row, query.order, from: 0)) else { return }

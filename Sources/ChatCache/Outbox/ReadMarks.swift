@@ -72,19 +72,15 @@ extension CacheReader {
       """
       SELECT
         m.last_read_at,
-        m.unread + iif(
+        iif(
           c.is_crowded,
-          (SELECT count(*) FROM unread_message AS x WHERE x.user = m.user AND x.channel = m.channel),
-          0
+          (SELECT n.unread FROM crowded_count AS n WHERE n.user = m.user AND n.channel = m.channel),
+          m.unread
         ),
-        m.mentions + iif(
+        iif(
           c.is_crowded,
-          (
-            SELECT count(*)
-            FROM unread_message AS x
-            WHERE x.user = m.user AND x.channel = m.channel AND x.is_mention
-          ),
-          0
+          (SELECT n.mentions FROM crowded_count AS n WHERE n.user = m.user AND n.channel = m.channel),
+          m.mentions
         )
       FROM membership AS m
       JOIN channel AS c ON c.id = m.channel

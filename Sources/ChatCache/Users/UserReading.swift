@@ -47,11 +47,12 @@ extension CacheReader {
   /// The user's unread totals.
   package func unread(of user: UserKey) throws -> UnreadTotals {
     var all = try unreadByRow(of: user)
-    let (nearest, most) = (Limits.counts.nearest, Limits.counts.upperBound)
+    let nearest = Limits.counts.nearest
     for channel in try unreadInCrowds(of: user) {
-      all.messages += min(channel.later, most - nearest(channel.unread))
-      all.mentions += min(channel.laterMentions, most - nearest(channel.mentions))
-      if channel.later > 0, channel.unread <= 0, channel.mentions <= 0 { all.channels += 1 }
+      all.messages += nearest(channel.unread) - nearest(channel.rowUnread)
+      all.mentions += nearest(channel.mentions) - nearest(channel.rowMentions)
+      let isCounted = channel.rowUnread > 0 || channel.rowMentions > 0
+      if !isCounted, channel.unread > 0 { all.channels += 1 }
     }
     return all
   }
@@ -72,31 +73,25 @@ extension CacheReader {
     } ?? UnreadTotals()
   }
 
-  /// The counts of a row, and of the later messages that are counted when somebody asks.
-  private struct CrowdedCount { let unread, mentions, later, laterMentions: Int64 }
+  /// A member's counts in a crowded channel: those of the row, and with later messages.
+  private struct CrowdedCount { let rowUnread, rowMentions, unread, mentions: Int64 }
 
   /// The counts of the user's crowded channels. `sort_at` is below zero in their rows, and in those of
   /// channels without a message.
   private func unreadInCrowds(of user: UserKey) throws -> [CrowdedCount] {
     try db.all(
       """
-      SELECT
-        m.unread, m.mentions,
-        (SELECT count(*) FROM unread_message AS x WHERE x.user = m.user AND x.channel = m.channel),
-        (
-          SELECT count(*)
-          FROM unread_message AS x
-          WHERE x.user = m.user AND x.channel = m.channel AND x.is_mention
-        )
+      SELECT m.unread, m.mentions, n.unread, n.mentions
       FROM membership AS m INDEXED BY membership_by_last_message
       CROSS JOIN channel AS c ON c.id = m.channel AND c.is_crowded = 1
+      CROSS JOIN crowded_count AS n ON n.user = m.user AND n.channel = m.channel
       WHERE m.user = ?1 AND m.sort_at < 0
       """
     ) {
       $0.bind(1, user.rawValue)
     } _: {
       CrowdedCount(
-        unread: $0.int64(0), mentions: $0.int64(1), later: $0.int64(2), laterMentions: $0.int64(3))
+        rowUnread: $0.int64(0), rowMentions: $0.int64(1), unread: $0.int64(2), mentions: $0.int64(3))
     }
   }
 

@@ -51,10 +51,12 @@ import Testing
     if isAllKnown, isTold == true { Issue.record("seed \(seed): \(query) is called incomplete") }
   }
 
-  private func plan(_ query: ChannelQuery, after: ChannelListKey?, _ world: ChannelWorld) throws -> [String] {
+  private func plan(
+    _ query: ChannelQuery, after: ChannelListKey?, _ world: ChannelWorld, followed: FollowedChannels = .none
+  ) throws -> [String] {
     let sql = ChannelListSQL(
       query, user: ChannelWorld.user, named: ChannelWorld.userID, after: after, limit: 20,
-      columns: "m.channel")
+      columns: "m.channel, m.channel_url, \(ChannelListSQL.sortAt)", followed: followed)
     return try world.connection.read { db in
       var rows = try db.rows(composed: "EXPLAIN QUERY PLAN " + sql.text) { sql.bind(to: $0) }
       var plan: [String] = []
@@ -84,6 +86,19 @@ import Testing
       }
       let plan = try plan(query, after: keys[1], world)
       #expect(plan.contains { $0.contains("INDEX \(index) (user=? AND ") }, "\(plan)")
+    }
+  }
+
+  @Test("B7, B64: of a user's crowded channels a few are sorted, and many are walked in their order")
+  func followed() throws {
+    try withWorld { world in
+      for key in [nil, ChannelListKey(time: 5, text: "", channelURL: "u")] {
+        let many = try plan(ChannelQuery(), after: key, world, followed: .many)
+        #expect(many.contains { $0.contains("channel_crowded") } && many.contains("MERGE (UNION ALL)"))
+        #expect(!many.contains { $0.contains("TEMP B-TREE") || $0.hasPrefix("SCAN m") }, "\(many)")
+        let few = try plan(ChannelQuery(), after: key, world, followed: .few)
+        #expect(few.filter { $0.contains("TEMP B-TREE") }.count == 1, "\(few)")
+      }
     }
   }
 

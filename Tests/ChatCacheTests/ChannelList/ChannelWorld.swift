@@ -238,7 +238,8 @@ struct ChannelWorld {
       let value = query.order == .metadataValue ? "coalesce(v.value_key, '')" : "m.name_key"
       let sql = ChannelListSQL(
         query, user: Self.user, named: Self.userID, after: after, limit: limit,
-        columns: "m.channel_url, \(ChannelListSQL.sortAt), m.created_at, \(value)", followed: followed)
+        columns: "m.channel_url, \(ChannelListSQL.sortAt), m.created_at, \(value)",
+        followed: query.order == .latestLastMessage ? followed : .none)
       after = nil
       var count = 0
       try connection.read { db in
