@@ -66,6 +66,7 @@ extension CacheReader {
       $0.bind(1, user.rawValue)
       $0.bind(2, FollowedChannels.mostFew + 1)
     } _: { _ in
+      true
     }
     return switch found.count {
     case 0: .none
