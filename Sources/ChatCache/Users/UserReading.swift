@@ -49,8 +49,8 @@ extension CacheReader {
     var all = try unreadByRow(of: user)
     let nearest = Limits.counts.nearest
     for channel in try unreadInCrowds(of: user) {
-      all.messages += nearest(channel.unread) - nearest(channel.rowUnread)
-      all.mentions += nearest(channel.mentions) - nearest(channel.rowMentions)
+      all.messages += channel.unread - nearest(channel.rowUnread)
+      all.mentions += channel.mentions - nearest(channel.rowMentions)
       let isCounted = channel.rowUnread > 0 || channel.rowMentions > 0
       if !isCounted, channel.unread > 0 { all.channels += 1 }
     }

@@ -7,8 +7,8 @@ import Testing
 /// Numbers at the ends of Int64, which an earlier version stored unchecked.
 @Suite struct StoredNumberTests {
   /// A channel whose row and whose members' rows have `number` in each column that the upstream decides.
-  private func world(_ number: Int64) throws -> ChannelWithMessages {
-    let world = try ChannelWithMessages()
+  private func world(_ number: Int64, isCrowded: Bool = false) throws -> ChannelWithMessages {
+    let world = try ChannelWithMessages(mostChangedMembers: isCrowded ? 1 : 2)
     try world.listNewest((1...5).map { ChannelWithMessages.message($0, at: $0 * 10) }, limit: 100)
     try world.cache.write { writer in
       try writer.db.run(
@@ -26,9 +26,11 @@ import Testing
 
   private static let ends: [Int64] = [.min, .min + 1, -1, 0, .max - 1, .max]
 
-  @Test("B68: a message is counted on top of any number that is stored, up to a bound", arguments: ends)
-  func arrival(_ number: Int64) throws {
-    let world = try world(number)
+  @Test(
+    "B68: a message is counted on top of any number that is stored, up to a bound",
+    arguments: ends, [false, true])
+  func arrival(_ number: Int64, isCrowded: Bool) throws {
+    let world = try world(number, isCrowded: isCrowded)
     defer { world.cache.close() }
     let url = world.url
     for id in 6...8 as ClosedRange<Int64> {
@@ -43,12 +45,19 @@ import Testing
     let alice = world.alice
     let totals = try world.cache.read { try $0.unread(of: try #require(try $0.userKey(of: alice))) }
     #expect(Limits.counts.contains(totals.messages) && Limits.counts.contains(totals.mentions))
+    let mark = try world.cache.read { reader in
+      try reader.view(of: url, for: try #require(try reader.userKey(of: alice))).flatMap(reader.readMark)
+    }
+    let most = Limits.counts.upperBound
+    #expect(try #require(mark?.unread) <= most && #require(mark?.mentions) <= most)
     #expect(try world.page(MessagePageQuery()).ids.count == 10)
   }
 
-  @Test("B68: a refresh puts right what is stored, and takes no number that overflows", arguments: ends)
-  func refresh(_ number: Int64) throws {
-    let world = try world(number)
+  @Test(
+    "B68: a refresh puts right what is stored, and takes no number that overflows",
+    arguments: ends, [false, true])
+  func refresh(_ number: Int64, isCrowded: Bool) throws {
+    let world = try world(number, isCrowded: isCrowded)
     defer { world.cache.close() }
     let (url, alice) = (world.url, world.alice)
     for unread in Self.ends {
