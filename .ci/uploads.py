@@ -28,7 +28,7 @@ import urllib.parse
 
 PERCH = os.environ["TARGET_BINARY"]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("PERCH_")}
-FLOOD = int(os.environ.get("FLOOD", "200"))
+FLOOD = int(os.environ.get("FLOOD", "1000"))
 SLOW_BYTES = int(os.environ.get("SLOW_BYTES", "262144"))
 PAGES_KEPT = float(os.environ.get("PAGES_KEPT", "0"))
 LARGEST = 26_214_400

@@ -38,6 +38,23 @@ import Testing
     #expect(test.server.counts.connections == 4)
   }
 
+  @Test("clients that connect and send nothing cost no connection, and the next one is served")
+  func leavesSilentClientsToTheKernel() throws {
+    let test = try TestServer()
+    let silent = try (0..<50).map { _ in try test.client() }
+    #expect(try test.client().get("/hello")?.status == 200)
+    #expect(TestServer.until { test.server.counts.connections <= 1 })
+    #expect(silent[49].get("/hello")?.status == 200)
+  }
+
+  @Test("more clients at once than a worker takes up in one turn are all served")
+  func takesUpAll() throws {
+    let test = try TestServer { $0.workers = 1 }
+    let clients = try (0..<300).map { _ in try test.client() }
+    for client in clients { client.send("GET /hello HTTP/1.1\r\nHost: test\r\n\r\n") }
+    for client in clients { #expect(client.read()?.status == 200) }
+  }
+
   @Test(
     "without descriptors connections wait, and are served once there are some again",
     .disabled(if: Alone.isAlone))

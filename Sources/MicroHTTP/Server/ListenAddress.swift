@@ -46,6 +46,9 @@ package struct ListenAddress: Sendable, Equatable {
     let socket = Glibc.socket(found.pointee.ai_family, type, 0)
     var yes: Int32 = 1
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+    // The kernel keeps a connection to itself until its first bytes come, or a second went by: a crowd that
+    // only connects costs no memory here.
+    setsockopt(socket, Int32(IPPROTO_TCP), TCP_DEFER_ACCEPT, &yes, socklen_t(MemoryLayout<Int32>.size))
     guard socket >= 0, bind(socket, found.pointee.ai_addr, found.pointee.ai_addrlen) == 0,
       listen(socket, Int32(backlog)) == 0
     else {

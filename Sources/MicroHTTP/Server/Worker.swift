@@ -73,11 +73,17 @@ final class Worker: @unchecked Sendable {  // because `daemon` is used before an
     return true
   }
 
+  /// The most connections that are taken up between two runs of the library, so that the memory of those that
+  /// are refused at once serves the next ones.
+  private static let takenAtOnce = 64
+
   private func takeConnections() {
-    let new = inbox.withLock { inbox in
-      defer { inbox.removeAll(keepingCapacity: true) }
-      return inbox
+    let (new, hasMore) = inbox.withLock { inbox in
+      let new = Array(inbox.prefix(Worker.takenAtOnce))
+      inbox.removeFirst(new.count)
+      return (new, !inbox.isEmpty)
     }
+    if hasMore { wait.tellNews() }
     for var connection in new {
       // The daemon closes the socket also if it does not take it.
       let taken = withUnsafePointer(to: &connection.address) {
@@ -95,11 +101,8 @@ final class Worker: @unchecked Sendable {  // because `daemon` is used before an
   /// Hands a connection to the thread.
   func give(_ connection: NewConnection) {
     count.wrappingAdd(1, ordering: .sequentiallyConsistent)
-    let isFirst = inbox.withLock { inbox in
-      inbox.append(connection)
-      return inbox.count == 1
-    }
-    if isFirst { wait.tellNews() }
+    inbox.withLock { $0.append(connection) }
+    wait.tellNews()
   }
 
   /// A parked connection was resumed: the thread runs the library once more. The library may clear the event
