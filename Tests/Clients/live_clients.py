@@ -456,8 +456,8 @@ class LiveClients(unittest.TestCase):
     def tearDownClass(cls):
         cls.world.end()
 
-    def story(self, name):
-        story = Story(self.world, name)
+    def story(self, name, **options):
+        story = Story(self.world, name, **options)
         self.addCleanup(lambda: [view.stop() for view in story.views])
         story.calm()
         return story
@@ -518,6 +518,13 @@ class LiveClients(unittest.TestCase):
             self.assertEqual(view.end(number)["result"]["request_id"], name)
         story.settle()
         agreed(story, story.views)
+
+    def test_a_row_that_was_accepted_and_is_not_the_views_leaves_at_once(self):
+        story = self.story("filtered", fields={"custom_types": ["other"]})
+        for view in story.views:
+            view.ask("send", text="a message without that type")
+            # No event follows: the view does not show the message.
+            self.until(lambda: not view.ask("rows")["result"], 3)
 
     def test_a_connection_that_goes_silent_for_good_is_noticed(self):
         story = self.story("silent")

@@ -87,7 +87,7 @@ export async function open(channel, options) {
   const path = (end) => `/v1/message-collections/${id}${end}`;
   // One page at a time.
   const load = (edge) => paging = Promise.allSettled([paging]).then(() => page(edge));
-  let id, cursor, paging, end, shown = new Set(), isStale = true, streams = true, tries = 0, pages = 0;
+  let id, cursor, paging, end, accepted, shown = new Set(), isStale = true, streams = true, tries = 0, pages = 0;
 
   const view = {
     /** `connecting`, `live`, `offline` (no answer), `lost` (not the user's now), `closed`. */
@@ -149,10 +149,9 @@ export async function open(channel, options) {
 
   async function turn() {
     await Promise.allSettled([paging]);
-    const accepted = [...own.values()].filter((row) => row.is_accepted);
+    accepted = [...own.values()].filter((row) => row.is_accepted);
     try {
-      // Accepted, not in the answer: not the view's.
-      if (await (isStale ? read(pages) : poll(pages))) accepted.forEach((row) => own.delete(row.request_id));
+      await (isStale ? read(pages) : poll(pages));
       tries = 0;
     } catch (error) {
       await recover(error, tries++);
@@ -169,7 +168,7 @@ export async function open(channel, options) {
     view.gaps.clear();
     [...answer.failed, ...answer.pending, ...answer.messages].forEach(put);
     note(answer);
-    return arrive(answer.cursor);
+    arrive(answer.cursor);
   }
 
   async function poll(page) {
@@ -177,14 +176,13 @@ export async function open(channel, options) {
     const answer = await ask("GET", events + query, undefined, "", wait + timeout);
     if (page !== pages) return;
     answer.events.forEach(apply);
-    arrive(answer.cursor);
+    arrive(answer.cursor, answer.has_more);
     streams = false;
-    if (follow !== "stream" || answer.has_more || isStale) return !answer.has_more;
+    if (follow !== "stream" || answer.has_more || isStale) return;
     const { ticket } = await ask("POST", "/v1/events/ticket", { path: events });
     const source = new EventSource(`${url}${events}?since=${cursor}&ticket=${ticket}`);
     await to.within(5 * wait, () => hear(source, page)).catch(() => { streams = true; });
     source.close();
-    return true;
   }
 
   /** Its last event has the cursor. */
@@ -233,10 +231,11 @@ export async function open(channel, options) {
     for (const one of list) one.state === "closed" ? view.gaps.delete(one.id) : view.gaps.set(one.id, one);
   }
 
-  function arrive(at) {
+  function arrive(at, hasMore) {
     cursor = at;
+    // Accepted, not in the whole answer: not the view's.
+    if (!hasMore) accepted.splice(0).forEach((row) => own.delete(row.request_id));
     become(id ? "live" : "lost");
-    return true;
   }
 
   async function page(edge) {
