@@ -10,7 +10,7 @@ import Testing
 @Suite struct ChannelTableTests {
   private static func change(_ table: inout ChannelTable, _ url: ChannelURL, _ random: inout SeededRandom) {
     let time = Int64.random(in: 0..<20, using: &random)
-    switch Int.random(in: 0..<14, using: &random) {
+    switch Int.random(in: 0..<18, using: &random) {
     case 0: table[url] = nil
     case 1: table[url]?.isPrefetched.toggle()
     case 2: table[url]?.isOfNobody.toggle()
@@ -26,32 +26,55 @@ import Testing
       table[url]?.views["v"] =
         Bool.random(using: &random) ? OpenView(id: "v", channel: url, isAtNewest: true) : nil
     case 12: table[url]?.isBusy.toggle()
+    case 13: table[url]?.isNoted.toggle()
+    case 14: table[url]?.isResting.toggle()
+    case 15: table[url]?.retryAt = Bool.random(using: &random) ? time : nil
+    case 16:
+      let held: [HeldBack.ChannelJob] = [.check, .prefetch, .message(time), .fill(time), .settle]
+      let job = held.randomElement(using: &random)!
+      if Bool.random(using: &random) {
+        table[url]?.heldBack.hold(job, maximum: 10, now: time) { _ in 5 }
+      } else {
+        table[url]?.heldBack.letGo(job)
+      }
     default: table[url, default: ChannelWork(wait: Backoff(maximum: 1_000))].lastMessageAt = time
     }
   }
 
-  private static func isWanted(_ work: ChannelWork) -> Bool {
-    work.checkAt != nil || work.isRefreshDue || !work.messages.isEmpty || work.verifyAt != nil
-      || work.settleAt != nil || !work.fills.isEmpty
+  /// The moment at which a prefetch of the channel may begin; nil: none may.
+  private static func prefetchAt(_ work: ChannelWork) -> Int64? {
+    guard !work.isPrefetched, !work.isOfNobody, !work.isBusy else { return nil }
+    return max(work.heldBack.moment(.prefetch, 0), work.retryAt ?? 0)
   }
 
-  @Test("B30, B33: it knows what is to be done, who looks, and who is prefetched next", arguments: 1...20)
+  @Test(
+    "B30, B33: it knows what is to be done first, who looks, and who is prefetched next", arguments: 1...20)
   func kept(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var table = ChannelTable()
-    for _ in 0..<3_000 {
+    var watched: Set<ChannelURL> = []
+    for step in 0..<3_000 {
       Self.change(&table, ChannelURL("c\(Int.random(in: 0..<30, using: &random))"), &random)
-      let works = table.works
-      #expect(table.wanted == Set(works.filter { Self.isWanted($0.value) }.keys))
+      let (works, now) = (table.works, Int64(step / 150))
+      for kind in ChannelWork.Kind.allCases {
+        let found = table.first(kind)
+        #expect(found?.moment == works.values.compactMap { $0.moment(of: kind) }.min())
+        #expect(found?.moment == found.flatMap { works[$0.url]?.moment(of: kind) })
+      }
       #expect(table.open == Set(works.filter { !$0.value.views.isEmpty }.keys))
-      let behind = works.filter { !$0.value.isPrefetched && !$0.value.isOfNobody }
-      #expect(table.behind == behind.count)
-      let free = behind.values.filter { !$0.isBusy }
-      let next = table.nextBehind { !$0.isBusy }
-      #expect(next.flatMap { works[$0]?.lastMessageAt } == free.map(\.lastMessageAt).max())
-      #expect(next.map { behind[$0] != nil } ?? free.isEmpty)
-      let due = table.prefetchDueAt(soonest: 0) { $0.isBusy ? nil : $0.lastMessageAt }
-      #expect(due == free.map(\.lastMessageAt).min() ?? .max)
+      #expect(table.watched == table.open.filter { works[$0]?.isOfNobody == false })
+      #expect(table.polled == table.watched.count { works[$0]?.isResting == false })
+      #expect(table.takeChangedWatches() == watched.symmetricDifference(table.watched))
+      watched = table.watched
+      let troubled = works.filter { $0.value.retryAt != nil || !$0.value.heldBack.isEmpty }
+      #expect(table.troubled == Set(troubled.keys))
+      #expect(table.behind == works.values.count { !$0.isPrefetched && !$0.isOfNobody })
+      let moments = works.values.compactMap(Self.prefetchAt)
+      #expect((table.prefetchDueAt <= now) == moments.contains { $0 <= now })
+      let ready = works.values.filter { Self.prefetchAt($0) ?? .max <= now }
+      let next = table.nextPrefetch(now: now)
+      #expect(next.flatMap { works[$0]?.lastMessageAt } == ready.map(\.lastMessageAt).max())
+      #expect(next.flatMap { works[$0] }.map { Self.prefetchAt($0) ?? .max <= now } ?? ready.isEmpty)
     }
   }
 }

@@ -361,11 +361,11 @@ struct PlanTests {
     plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 0)
     #expect(plan.next(now: 0) == [.check(url)])
     plan.ended(.check(url), .channelGone, now: 0)
-    #expect(plan.next(now: 1_000_000).isEmpty && plan.openChannels.isEmpty)
+    #expect(plan.next(now: 1_000_000).isEmpty && plan.channels.watched.isEmpty)
     var other = plan
     plan.know(url, isPrefetched: true, isUnverified: false, lastMessageAt: 1, now: 0)
     plan.attend(url, now: 0)
-    #expect(plan.next(now: 0) == [.check(url)] && plan.openChannels == [url])
+    #expect(plan.next(now: 0) == [.check(url)] && plan.channels.watched == [url])
     other.noteWebhook(.channel, in: url, message: 0, now: 0)
     #expect(other.next(now: 0).contains(.refresh(url)), "a webhook says that somebody came")
     plan.ended(.check(url), .channelGone, now: 0)

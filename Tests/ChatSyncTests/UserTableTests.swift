@@ -7,7 +7,9 @@ import Testing
 
 /// The first user in line is the one that a search through all users would find (B30).
 @Suite struct UserTableTests {
-  private static func change(_ table: inout UserTable, _ user: UserID, _ random: inout SeededRandom) {
+  private static func change(
+    _ table: inout UserTable, _ user: UserID, _ random: inout SeededRandom, seenAt: Int64 = 0
+  ) {
     let time = Int64.random(in: 0..<20, using: &random)
     switch Int.random(in: 0..<10, using: &random) {
     case 0: table[user] = nil
@@ -26,14 +28,7 @@ import Testing
       }
     default:
       table[user] = UserWork(
-        state: UserState(now: 0), isSynced: true, pollAt: time, wait: Backoff(maximum: 1_000))
-    }
-  }
-
-  private static func isListing(_ work: UserWork) -> Bool {
-    switch work.phase {
-    case .listing, .sweeping: true
-    default: false
+        state: UserState(now: seenAt), isSynced: true, pollAt: time, wait: Backoff(maximum: 1_000))
     }
   }
 
@@ -45,15 +40,39 @@ import Testing
       Self.change(&table, UserID("u\(Int.random(in: 0..<30, using: &random))"), &random)
       let now = Int64(now % 20)
       #expect(table.refused == Set(table.works.filter { $0.value.state.refusedAt != nil }.keys))
+      #expect(table.dueAt == table.works.values.compactMap { $0.turn?.since }.min())
       for isListing in [true, false] {
-        let due = table.works.filter {
-          $0.value.isFree && $0.value.pollAt <= now && Self.isListing($0.value) == isListing
+        let due = table.works.compactMapValues(\.turn).filter {
+          $0.value.since <= now && $0.value.isListing == isListing
         }
         let found = table.next(isListing: isListing, now: now)
         #expect((found == nil) == due.isEmpty)
-        guard let found, let turn = due[found]?.turn else { continue }
-        #expect(!due.values.contains { $0.turn < turn })
+        guard let found, let turn = due[found] else { continue }
+        #expect(!due.values.contains { $0.isPreferred && !turn.isPreferred })
+        #expect(!due.values.contains { $0.isPreferred == turn.isPreferred && $0.since < turn.since })
       }
+    }
+  }
+
+  @Test("B4: every active user is looked at before going idle, and nobody else", arguments: 1...20)
+  func rests(seed: UInt64) {
+    var random = SeededRandom(seed: seed)
+    var table = UserTable()
+    var now: Int64 = 0
+    for _ in 0..<3_000 {
+      let user = UserID("u\(Int.random(in: 0..<10, using: &random))")
+      if Bool.random(using: &random) { _ = table[user]?.state.seen(now: now) }
+      Self.change(&table, user, &random, seenAt: now)
+      table[user]?.hasUnsent = false
+      now += Int64.random(in: 0..<100_000, using: &random)
+      while let next = table.nextToRest(now: now, later: 60_000) {
+        #expect(table[next]?.state.isActive == true)
+        _ = table[next]?.rest(now: now)
+      }
+      let late = table.works.values.filter {
+        $0.state.isActive && now - $0.state.seenAt >= UserState.idleAfter + 60_000
+      }
+      #expect(late.isEmpty)
     }
   }
 }

@@ -1,18 +1,28 @@
 import ChatCache
 import ChatModel
 
-/// The work of all channels, with indexes for the choice of a job: a choice among ten thousand channels looks
-/// only at those few that have work.
+/// The work of all channels, and the lines in which they wait: the next job among a hundred thousand channels
+/// is found without a search.
 struct ChannelTable: Sendable {
   private(set) var works: [ChannelURL: ChannelWork] = [:]
-  /// Channels with something to do besides prefetch.
-  private(set) var wanted: Set<ChannelURL> = []
   /// Channels with a view.
   private(set) var open: Set<ChannelURL> = []
+  /// Channels with a view and a connected user.
+  private(set) var watched: Set<ChannelURL> = []
+  /// The channels that came to `watched` or left it since `takeChangedWatches`.
+  private var changedWatches: Set<ChannelURL> = []
+  /// How many of the watched channels have an active user: these are polled.
+  private(set) var polled = 0
+  /// Channels of which a job failed since the last success.
+  private(set) var troubled: Set<ChannelURL> = []
   /// Channels with a connected user whose newest messages are still to be fetched.
   private(set) var behind = 0
-  /// The turns of the channels that are behind, in the order of prefetch, and outdated turns.
-  private var line = TurnLine<Turn>()
+  /// The channels with a job of each kind, by the moment at which it may begin.
+  private var lines = ChannelWork.Kind.allCases.map { _ in PriorityLine<ChannelURL, Int64>() }
+  /// The channels that may be prefetched now.
+  private var prefetches = PriorityLine<ChannelURL, PrefetchRank>()
+  /// The channels that may be prefetched after a moment.
+  private var laterPrefetches = PriorityLine<ChannelURL, Int64>()
 
   /// All channels.
   var urls: [ChannelURL] { Array(works.keys) }
@@ -37,80 +47,89 @@ struct ChannelTable: Sendable {
     }
   }
 
-  /// The channel to prefetch next: of those that may begin, the one with the newest last message.
-  mutating func nextBehind(where mayBegin: (ChannelWork) -> Bool) -> ChannelURL? {
-    var passed: [Turn] = []
-    defer { for turn in passed { line.add(turn) } }
-    while let turn = line.first {
-      if isBehind(turn), let work = works[turn.url] {
-        if mayBegin(work) { return turn.url }
-        passed.append(turn)
-      }
-      line.removeFirst()
+  /// The channels that are watched now and were not at the last call, or the reverse.
+  mutating func takeChangedWatches() -> Set<ChannelURL> {
+    defer { changedWatches = [] }
+    return changedWatches
+  }
+
+  /// The channel whose job of that kind may begin first, and that moment.
+  func first(_ kind: ChannelWork.Kind) -> (url: ChannelURL, moment: Int64)? {
+    lines[kind.rawValue].first.map { ($0.key, $0.rank) }
+  }
+
+  /// The channel to prefetch next, of those that may begin.
+  mutating func nextPrefetch(now: Int64) -> ChannelURL? {
+    while let (url, moment) = laterPrefetches.first, moment <= now {
+      laterPrefetches[url] = nil
+      prefetches[url] = works[url].map { PrefetchRank($0) }
     }
-    return nil
+    return prefetches.first?.key
   }
 
-  /// The first moment at which a prefetch may begin. No channel may begin before `soonest`.
-  func prefetchDueAt(soonest: Int64, _ dueAt: (ChannelWork) -> Int64?) -> Int64 {
-    var found = Int64.max
-    for turn in line.turns where isBehind(turn) {
-      found = min(found, works[turn.url].flatMap(dueAt) ?? .max)
-      if found <= soonest { break }
-    }
-    return found
-  }
+  /// The first moment at which a prefetch may begin; `Int64.min`: now.
+  var prefetchDueAt: Int64 { prefetches.isEmpty ? laterPrefetches.first?.rank ?? .max : .min }
 
-  private func isBehind(_ turn: Turn) -> Bool {
-    Traits(works[turn.url]).behindSince == turn.lastMessageAt
-  }
-
-  /// Updates the indexes after a change of the channel's work.
+  /// Updates the lines after a change of the channel's work.
   private mutating func note(_ url: ChannelURL, since before: Traits) {
-    let after = Traits(works[url])
-    if after.isWanted != before.isWanted {
-      if after.isWanted { wanted.insert(url) } else { wanted.remove(url) }
+    let work = works[url]
+    let after = Traits(work)
+    for line in lines.indices where after.moments[line] != before.moments[line] {
+      lines[line][url] = after.moments[line]
     }
-    if after.isOpen != before.isOpen {
-      if after.isOpen { open.insert(url) } else { open.remove(url) }
+    if after.prefetchAt != before.prefetchAt || after.rank != before.rank {
+      let isReady = after.prefetchAt == .min
+      prefetches[url] = isReady ? after.rank : nil
+      laterPrefetches[url] = isReady ? nil : after.prefetchAt
     }
-    guard after.behindSince != before.behindSince else { return }
-    behind += (after.behindSince == nil ? 0 : 1) - (before.behindSince == nil ? 0 : 1)
-    guard let lastMessageAt = after.behindSince else { return }
-    if line.turns.count > 2 * works.count + 64 { sort() }
-    line.add(Turn(lastMessageAt: lastMessageAt, url: url))
+    behind += (after.isBehind ? 1 : 0) - (before.isBehind ? 1 : 0)
+    polled += (after.isPolled ? 1 : 0) - (before.isPolled ? 1 : 0)
+    if after.isWatched != before.isWatched { changedWatches.insert(url) }
+    ChannelTable.put(url, in: &open, after.isOpen, before.isOpen)
+    ChannelTable.put(url, in: &watched, after.isWatched, before.isWatched)
+    ChannelTable.put(url, in: &troubled, after.isTroubled, before.isTroubled)
   }
 
-  /// Removes the outdated turns.
-  private mutating func sort() {
-    line = TurnLine()
-    for (url, work) in works where work.needsPrefetch {
-      line.add(Turn(lastMessageAt: work.lastMessageAt, url: url))
-    }
+  private static func put(_ url: ChannelURL, in set: inout Set<ChannelURL>, _ after: Bool, _ before: Bool) {
+    if after == before { return }
+    if after { set.insert(url) } else { set.remove(url) }
   }
 
-  /// A channel that waits for prefetch. The one with the newest last message is the first.
-  private struct Turn: Comparable, Sendable {
-    let lastMessageAt: Int64
-    let url: ChannelURL
-
-    static func < (one: Turn, other: Turn) -> Bool { one.lastMessageAt > other.lastMessageAt }
-  }
-
-  /// What the indexes depend on in a channel's work.
+  /// What the lines depend on in a channel's work.
   private struct Traits {
-    var isWanted = false
+    var moments = InlineArray<8, Int64?>(repeating: nil)
+    /// When a prefetch may begin; nil: none may. `Int64.min`: at any time.
+    var prefetchAt: Int64?
+    var rank = PrefetchRank()
+    var isBehind = false
     var isOpen = false
-    /// The last message's time, if the newest messages are still to be fetched.
-    var behindSince: Int64?
+    var isWatched = false
+    var isPolled = false
+    var isTroubled = false
 
     init(_ work: ChannelWork?) {
       guard let work else { return }
+      for kind in ChannelWork.Kind.allCases { moments[kind.rawValue] = work.moment(of: kind) }
+      isBehind = work.needsPrefetch
+      if isBehind, !work.isBusy {
+        prefetchAt = max(work.heldBack.moment(.prefetch, .min), work.retryAt ?? .min)
+      }
+      rank = PrefetchRank(work)
       isOpen = work.isOpen
-      behindSince = work.needsPrefetch ? work.lastMessageAt : nil
-      isWanted =
-        work.checkAt != nil || work.isRefreshDue || !work.messages.isEmpty || work.verifyAt != nil
-        || work.settleAt != nil || !work.fills.isEmpty
+      isWatched = isOpen && !work.isOfNobody
+      isPolled = isWatched && !work.isResting
+      isTroubled = work.retryAt != nil || !work.heldBack.isEmpty
     }
   }
+}
+
+/// The order of prefetch: the channel with the newest last message is first.
+struct PrefetchRank: Comparable, Sendable {
+  var lastMessageAt: Int64 = 0
+
+  init() {}
+
+  init(_ work: ChannelWork) { lastMessageAt = work.lastMessageAt }
+
+  static func < (one: PrefetchRank, other: PrefetchRank) -> Bool { one.lastMessageAt > other.lastMessageAt }
 }

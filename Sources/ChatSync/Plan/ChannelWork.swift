@@ -57,25 +57,26 @@ struct ChannelWork: Sendable {
     }
   }
 
-  /// Whether a job in the channel may begin.
-  func isFree(now: Int64) -> Bool { !isBusy && !isOfNobody && (retryAt ?? 0) <= now }
-
-  /// When a job other than prefetch may begin; nil: none is due.
-  func dueAt(_ plan: Plan) -> Int64? {
-    guard !isBusy, !isOfNobody else { return nil }
-    var soonest = min(heldBack.moment(.check, checkAt), heldBack.moment(.verify, verifyAt))
-    if isRefreshDue { soonest = min(soonest, heldBack.moment(.refresh, 0)) }
-    soonest = min(soonest, heldBack.moment(.settle, settleAt))
-    for id in messages { soonest = min(soonest, heldBack.moment(.message(id), 0)) }
-    if !plan.isForegroundWaiting {
-      for gap in fills { soonest = min(soonest, heldBack.moment(.fill(gap), plan.prefetchNotBefore)) }
-    }
-    return soonest == .max ? nil : max(soonest, retryAt ?? 0)
+  /// The kinds of jobs in a channel, without prefetch. Each kind has a line of its own.
+  enum Kind: Int, CaseIterable {
+    case message, refresh, notedCheck, openCheck, check, verify, settle, fill
   }
 
-  /// When the prefetch may begin; nil: another job runs in the channel.
-  func prefetchDueAt(_ plan: Plan) -> Int64? {
-    isBusy ? nil : max(heldBack.moment(.prefetch, plan.prefetchNotBefore), retryAt ?? 0)
+  /// When a job of that kind may begin; nil: none is due, or another job runs.
+  func moment(of kind: Kind) -> Int64? {
+    guard !isBusy, !isOfNobody else { return nil }
+    let moment =
+      switch kind {
+      case .message: messages.lazy.map { heldBack.moment(.message($0), messagesAt) }.min() ?? .max
+      case .refresh: heldBack.moment(.refresh, isRefreshDue ? refreshAt : nil)
+      case .notedCheck: heldBack.moment(.check, isNoted ? checkAt : nil)
+      case .openCheck: heldBack.moment(.check, !isNoted && isOpen ? checkAt : nil)
+      case .check: heldBack.moment(.check, !isNoted && !isOpen ? checkAt : nil)
+      case .verify: heldBack.moment(.verify, verifyAt)
+      case .settle: heldBack.moment(.settle, settleAt)
+      case .fill: fills.lazy.map { heldBack.moment(.fill($0), fillsAt) }.min() ?? .max
+      }
+    return moment == .max ? nil : max(moment, retryAt ?? moment)
   }
 }
 
@@ -96,23 +97,19 @@ extension Plan {
   /// A view that is open.
   func view(_ id: String, in url: ChannelURL) -> OpenView? { channels[url]?.views[id] }
 
-  /// The channels with open views and a connected user.
-  var openChannels: Set<ChannelURL> {
-    channels.open.filter { channels[$0]?.isOfNobody == false }
-  }
-
   /// The number of channels whose newest messages have to be prefetched.
   var channelsBehind: Int { channels.behind }
 
   /// When the next job in any channel may begin; a time before `now` if one may begin now.
-  func channelsDueAt(now: Int64) -> Int64 {
+  var channelsDueAt: Int64 {
     var soonest = Int64.max
-    for url in channels.wanted {
-      soonest = min(soonest, channels[url]?.dueAt(self) ?? .max)
-      if soonest <= now { return soonest }
+    for kind in ChannelWork.Kind.allCases where kind != .fill {
+      soonest = min(soonest, channels.first(kind)?.moment ?? .max)
     }
-    guard !isForegroundWaiting, hasRoom else { return soonest }
-    return min(soonest, channels.prefetchDueAt(soonest: prefetchNotBefore) { $0.prefetchDueAt(self) })
+    guard !isForegroundWaiting else { return soonest }
+    if let fill = channels.first(.fill)?.moment { soonest = min(soonest, max(fill, prefetchNotBefore)) }
+    let prefetch = hasRoom ? channels.prefetchDueAt : .max
+    return min(soonest, max(prefetch, prefetchNotBefore))
   }
 
   /// Tells which channels have a connected user (`attended`), and which of those have an active one
@@ -236,76 +233,89 @@ extension Plan {
   /// The next job: of the class whose turn it is, or else of the first in order of importance that has one
   /// (B30).
   mutating func pick(now: Int64) -> SyncJob? {
-    let best = candidates(now: now)
     let turn = Share.turns[turns % Share.turns.count]
     for share in [turn] + Share.allCases {
-      guard let job = pick(share, best, now: now) else { continue }
+      guard let job = pick(share, now: now) else { continue }
       turns += 1
       return job
     }
     return nil
   }
 
-  private mutating func pick(_ share: Share, _ best: Candidates, now: Int64) -> SyncJob? {
+  private mutating func pick(_ share: Share, now: Int64) -> SyncJob? {
     switch share {
-    case .views:
-      return pickView(best)
+    case .views: return pickView(now: now)
     case .users: return pickForUser(now: now, isListing: false)
     case .sends: return pickLane(now: now).map { .send($0) }
     case .listings: return pickForUser(now: now, isListing: true)
-    case .channels: return best.check.map { .check($0.url) }
-    case .rest: return pickRest(best, now: now)
+    case .channels: return first(.check, now: now).map { .check($0.url) }
+    case .rest: return pickRest(now: now)
     }
   }
 
   /// Webhook notes and polls of open views have turns, and doubts have every sixteenth turn. None keeps the
   /// others waiting.
-  private func pickView(_ best: Candidates) -> SyncJob? {
-    let noted = best.notedCheck.map { SyncJob.check($0.url) }
-    let open = best.openCheck.map { SyncJob.check($0.url) }
-    let message = best.message.map { SyncJob.message($0.url, id: $0.id) }
-    let isRefreshFirst = best.refresh?.at ?? .max < best.message?.at ?? .max
-    let named = isRefreshFirst ? best.refresh.map { SyncJob.refresh($0.url) } : message
-    let doubt = best.settle.map { SyncJob.settle($0.url) }
+  private func pickView(now: Int64) -> SyncJob? {
+    let noted = first(.notedCheck, now: now).map { SyncJob.check($0.url) }
+    let open = first(.openCheck, now: now).map { SyncJob.check($0.url) }
+    let doubt = pickDoubt(now: now)
     return switch turns % 16 {
-    case 6: doubt ?? noted ?? open ?? named
-    case 2, 10: open ?? noted ?? named
-    case 4, 12: named ?? noted ?? open
-    default: noted ?? named ?? open
+    case 6: doubt ?? noted ?? open ?? pickNamed(now: now)
+    case 2, 10: open ?? noted ?? pickNamed(now: now)
+    case 4, 12: pickNamed(now: now) ?? noted ?? open
+    default: noted ?? pickNamed(now: now) ?? open
     }
+  }
+
+  /// The message or the channel that a webhook named and that waits longest.
+  private func pickNamed(now: Int64) -> SyncJob? {
+    let (message, refresh) = (first(.message, now: now), first(.refresh, now: now))
+    if let refresh, refresh.moment < message?.moment ?? .max { return .refresh(refresh.url) }
+    guard let message, let work = channels[message.url],
+      let id = work.messages.first(where: { !work.heldBack.holds(.message($0), now: now) })
+    else { return nil }
+    return .message(message.url, id: id)
+  }
+
+  private func pickDoubt(now: Int64) -> SyncJob? { first(.settle, now: now).map { .settle($0.url) } }
+
+  /// The channel whose job of that kind waits longest, if it may begin now.
+  private func first(_ kind: ChannelWork.Kind, now: Int64) -> (url: ChannelURL, moment: Int64)? {
+    channels.first(kind).flatMap { $0.moment <= now ? $0 : nil }
   }
 
   /// Prefetch, verification and gaps in turns. Half of the turns are prefetch's. A kind without work leaves
   /// its turn to the others. Doubts come before them in turns that other classes left, and after them in the
   /// turns of this class.
-  private mutating func pickRest(_ best: Candidates, now: Int64) -> SyncJob? {
+  private mutating func pickRest(now: Int64) -> SyncJob? {
     let isOwnTurn = Share.turns[turns % Share.turns.count] == .rest
-    let doubt = best.settle.map { SyncJob.settle($0.url) }
+    let doubt = pickDoubt(now: now)
     if !isOwnTurn, let doubt { return doubt }
     let job =
       switch turns / Share.turns.count % 4 {
-      case 1: pickVerify(best) ?? pickPrefetch(now: now) ?? pickFill(best, now: now)
-      case 3: pickFill(best, now: now) ?? pickPrefetch(now: now) ?? pickVerify(best)
-      default: pickPrefetch(now: now) ?? pickVerify(best) ?? pickFill(best, now: now)
+      case 1: pickVerify(now: now) ?? pickPrefetch(now: now) ?? pickFill(now: now)
+      case 3: pickFill(now: now) ?? pickPrefetch(now: now) ?? pickVerify(now: now)
+      default: pickPrefetch(now: now) ?? pickVerify(now: now) ?? pickFill(now: now)
       }
     return job ?? doubt
   }
 
-  private func pickVerify(_ best: Candidates) -> SyncJob? { best.verify.map { .verify($0.url) } }
+  private func pickVerify(now: Int64) -> SyncJob? { first(.verify, now: now).map { .verify($0.url) } }
 
   private mutating func pickPrefetch(now: Int64) -> SyncJob? {
-    guard !isForegroundWaiting, hasRoom,
-      let url = channels.nextBehind(where: {
-        $0.isFree(now: now) && !$0.heldBack.holds(.prefetch, now: now)
-      }), mayBePrefetched(now: now)
+    guard !isForegroundWaiting, hasRoom, let url = channels.nextPrefetch(now: now),
+      mayBePrefetched(now: now)
     else { return nil }
     return .prefetch(url)
   }
 
   /// Filling gaps has the same rate limit as prefetch (B28).
-  private mutating func pickFill(_ best: Candidates, now: Int64) -> SyncJob? {
-    guard let fill = best.fill, mayBePrefetched(now: now) else { return nil }
-    return .fill(fill.url, gap: fill.gap)
+  private mutating func pickFill(now: Int64) -> SyncJob? {
+    guard let url = first(.fill, now: now)?.url, let work = channels[url],
+      let gap = work.fills.first(where: { !work.heldBack.holds(.fill($0), now: now) }),
+      mayBePrefetched(now: now)
+    else { return nil }
+    return .fill(url, gap: gap)
   }
 
   private mutating func mayBePrefetched(now: Int64) -> Bool {
@@ -313,55 +323,6 @@ extension Plan {
     guard let later = prefetchBucket.take(now: now) else { return true }
     prefetchNotBefore = later
     return false
-  }
-
-  /// For each kind of job, the channel that is first in line.
-  private struct Candidates {
-    var message: (url: ChannelURL, id: Int64, at: Int64)?
-    var refresh: (url: ChannelURL, at: Int64)?
-    var notedCheck: (url: ChannelURL, at: Int64)?
-    var openCheck: (url: ChannelURL, at: Int64)?
-    var check: (url: ChannelURL, at: Int64)?
-    var verify: (url: ChannelURL, at: Int64)?
-    var settle: (url: ChannelURL, at: Int64)?
-    var fill: (url: ChannelURL, gap: Int64, at: Int64)?
-  }
-
-  private func candidates(now: Int64) -> Candidates {
-    var best = Candidates()
-    for url in channels.wanted {
-      guard let work = channels[url], work.isFree(now: now) else { continue }
-      let held = work.heldBack
-      if work.messagesAt < best.message?.at ?? .max,
-        let id = work.messages.first(where: { !held.holds(.message($0), now: now) })
-      {
-        best.message = (url, id, work.messagesAt)
-      }
-      if work.isRefreshDue, work.refreshAt < best.refresh?.at ?? .max, !held.holds(.refresh, now: now) {
-        best.refresh = (url, work.refreshAt)
-      }
-      if let at = work.checkAt, at <= now, !held.holds(.check, now: now) {
-        if work.isNoted {
-          if at < best.notedCheck?.at ?? .max { best.notedCheck = (url, at) }
-        } else if work.isOpen {
-          if at < best.openCheck?.at ?? .max { best.openCheck = (url, at) }
-        } else if at < best.check?.at ?? .max {
-          best.check = (url, at)
-        }
-      }
-      if let at = work.verifyAt, at <= now, at < best.verify?.at ?? .max, !held.holds(.verify, now: now) {
-        best.verify = (url, at)
-      }
-      if let at = work.settleAt, at <= now, at < best.settle?.at ?? .max, !held.holds(.settle, now: now) {
-        best.settle = (url, at)
-      }
-      if work.fillsAt < best.fill?.at ?? .max,
-        let gap = work.fills.first(where: { !held.holds(.fill($0), now: now) })
-      {
-        best.fill = (url, gap, work.fillsAt)
-      }
-    }
-    return best
   }
 
   mutating func endedInChannel(_ url: ChannelURL, _ job: SyncJob, _ outcome: Outcome, now: Int64) {
@@ -444,7 +405,7 @@ extension Plan {
   func openInterval(now: Int64) -> Int64 {
     let isAlive = webhooks.isGood(now: now, memory: pace.webhookMemory)
     return pace.openInterval(
-      count: openChannels.count { channels[$0]?.isResting == false },
+      count: channels.polled,
       requests: lacks(.messageChangelog) ? 1 : 2,
       hasWebhooks: isAlive)
   }

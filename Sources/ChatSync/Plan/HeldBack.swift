@@ -16,6 +16,9 @@ struct HeldBack: Sendable, Equatable {
 
   private var holds: [ChannelJob: Hold] = [:]
 
+  /// Whether no job has to wait.
+  var isEmpty: Bool { holds.isEmpty }
+
   /// Whether the job has to wait at `now`.
   func holds(_ job: ChannelJob, now: Int64) -> Bool { (holds[job]?.until ?? 0) > now }
 

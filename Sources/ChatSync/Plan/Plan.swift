@@ -29,8 +29,6 @@ package struct Plan: Sendable {
   var isProbeWanted = false
   /// The number of jobs begun so far; it chooses the class whose turn is next.
   var turns = 0
-  /// When users are next checked for going idle.
-  private var restsAt: Int64 = 0
   /// Whether a user became idle or active since `takeRest`.
   var hasRested = false
   /// Whether the cache has room for prefetch, which pauses without it (B33).
@@ -137,7 +135,7 @@ package struct Plan: Sendable {
       users[id]?.isCatchingUp = true
       users[id]?.wait.reset()
     }
-    for url in channels.urls {
+    for url in channels.troubled {
       channels[url]?.wait.reset()
       channels[url]?.retryAt = nil
       channels[url]?.heldBack = HeldBack()
@@ -157,7 +155,7 @@ package struct Plan: Sendable {
       isProbeWanted = false
       if running.insert(.probe).inserted { jobs.append(.probe) }
     }
-    if restsAt <= now { rest(now: now) }
+    rest(now: now)
     guard link.isOnline else { return jobs }
     while let job = pickForSlot(now: now) {
       running.insert(job)
@@ -174,20 +172,16 @@ package struct Plan: Sendable {
     return jobs
   }
 
-  /// Users without a request for a long time go idle (B4). Notes when the next one may.
+  /// Users without a request for a long time go idle (B4).
   private mutating func rest(now: Int64) {
-    restsAt = now + Plan.longestRestLook
-    for id in users.names {
-      if users[id]?.rest(now: now) == true {
-        changed(id)
-        hasRested = true
-      }
-      guard let state = users[id]?.state, state.isActive else { continue }
-      restsAt = min(restsAt, max(state.seenAt + UserState.idleAfter, now + 1_000))
+    while let id = users.nextToRest(now: now, later: Plan.longestRestLook) {
+      guard users[id]?.rest(now: now) == true else { continue }
+      changed(id)
+      hasRested = true
     }
   }
 
-  /// The longest time between two checks for users to go idle (ms).
+  /// The longest time between two checks whether a user goes idle (ms).
   private static let longestRestLook: Int64 = 60_000
 
   /// The lanes that share a slot. Each has a commit and a request in turns, so some send while others commit,
@@ -212,19 +206,15 @@ package struct Plan: Sendable {
   }
 
   private func isOtherWorkDue(now: Int64) -> Bool {
-    users.works.values.contains { $0.dueAt ?? .max <= now }
-      || channelsDueAt(now: now) <= now
+    users.dueAt ?? .max <= now || channelsDueAt <= now
   }
 
   /// The next moment at which `next` may have a job; nil: not before something happens.
   package func wakeAt(now: Int64) -> Int64? {
     var soonest = link.nextProbeAt ?? .max
     if link.isOnline, hasFreeSlot {
-      for work in users.works.values {
-        soonest = min(soonest, work.dueAt ?? .max)
-        if soonest <= now { return now + 1 }
-      }
-      soonest = min(soonest, channelsDueAt(now: now))
+      soonest = min(soonest, users.dueAt ?? .max, channelsDueAt)
+      if soonest <= now { return now + 1 }
       soonest = min(soonest, lanesDueAt(now: now) ?? .max)
     }
     if link.isOnline, hasFreeUploadSlot { soonest = min(soonest, uploadsDueAt ?? .max) }

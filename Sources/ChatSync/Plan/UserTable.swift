@@ -1,16 +1,28 @@
 import ChatCache
 import ChatModel
 
-/// The work of all users, and the free users in the order of their turns, so that the next one of thousands
-/// is found without a search.
+/// The work of all users, and the lines in which they wait: the next one of thousands is found without a
+/// search.
 struct UserTable: Sendable {
   private(set) var works: [UserID: UserWork] = [:]
   /// The users whom the upstream refused once and who are not closed (B5).
   private(set) var refused: Set<UserID> = []
-  /// The turns of users whose channels are being listed, and of users with another job. Outdated turns stay
-  /// until they are met.
-  private var listings = TurnLine<Turn>()
-  private var polls = TurnLine<Turn>()
+  /// The users whose channels are being listed, and those with another job, by the moment at which the job
+  /// may begin. Each has a line of those who come first and a line of the others.
+  private var listings = Lines()
+  private var polls = Lines()
+  /// The active users, by a moment before which they do not go idle.
+  private var rests = PriorityLine<UserID, Int64>()
+
+  private struct Lines: Sendable {
+    var preferred = PriorityLine<UserID, Int64>()
+    var others = PriorityLine<UserID, Int64>()
+
+    mutating func put(_ turn: UserWork.Turn?, of user: UserID) {
+      preferred[user] = turn.flatMap { $0.isPreferred ? $0.since : nil }
+      others[user] = turn.flatMap { $0.isPreferred ? nil : $0.since }
+    }
+  }
 
   /// All users.
   var names: [UserID] { Array(works.keys) }
@@ -19,69 +31,46 @@ struct UserTable: Sendable {
   subscript(user: UserID) -> UserWork? {
     get { works[user] }
     _modify {
-      let before = turn(of: user)
+      let before = works[user]?.turn
       defer { note(user, since: before) }
       yield &works[user]
     }
   }
 
   /// The first user in line whose next job is due. `isListing`: in the line of listings.
-  mutating func next(isListing: Bool, now: Int64) -> UserID? {
-    let line = isListing ? \UserTable.listings : \UserTable.polls
-    var passed: [Turn] = []
-    defer { for turn in passed { self[keyPath: line].add(turn) } }
-    while let first = self[keyPath: line].first {
-      if turn(of: first.user) == first {
-        if first.since <= now { return first.user }
-        // A user of the preferred group may come first and not be due yet: the next in line is looked at.
-        guard first.group == 0 else { return nil }
-        passed.append(first)
-      }
-      self[keyPath: line].removeFirst()
+  func next(isListing: Bool, now: Int64) -> UserID? {
+    let lines = isListing ? listings : polls
+    for line in [lines.preferred, lines.others] {
+      if let first = line.first, first.rank <= now { return first.key }
     }
     return nil
   }
 
-  private func turn(of user: UserID) -> Turn? {
-    guard let work = works[user], work.isFree else { return nil }
-    let (group, since) = work.turn
-    return Turn(user: user, isListing: work.phase.isListing, group: group, since: since)
+  /// When the next job of a user may begin; nil: none is due.
+  var dueAt: Int64? {
+    [listings.preferred, listings.others, polls.preferred, polls.others].compactMap(\.first?.rank).min()
   }
 
-  /// Adds the user's new turn after a change of the work.
-  private mutating func note(_ user: UserID, since before: Turn?) {
-    if works[user]?.state.refusedAt != nil { refused.insert(user) } else { refused.remove(user) }
-    guard let after = turn(of: user), after != before else { return }
-    if listings.turns.count + polls.turns.count > 4 * works.count + 64 { sort() }
-    if after.isListing { listings.add(after) } else { polls.add(after) }
+  /// A user who may go idle at `now`; nil: there is none. The user is looked at again after `later`.
+  mutating func nextToRest(now: Int64, later: Int64) -> UserID? {
+    guard let (user, moment) = rests.first, moment <= now else { return nil }
+    let restAt = works[user]?.restAt ?? now
+    rests[user] = restAt > now ? restAt : now + later
+    return user
   }
 
-  /// Removes the outdated turns.
-  private mutating func sort() {
-    (listings, polls) = (TurnLine(), TurnLine())
-    for turn in works.keys.compactMap({ turn(of: $0) }) {
-      if turn.isListing { listings.add(turn) } else { polls.add(turn) }
+  /// Updates the lines after a change of the user's work.
+  private mutating func note(_ user: UserID, since before: UserWork.Turn?) {
+    let work = works[user]
+    if work?.state.refusedAt != nil { refused.insert(user) } else { refused.remove(user) }
+    // A request moves the moment of rest; the user is looked at before it, and then the moment is read again.
+    if work?.state.isActive != true {
+      rests[user] = nil
+    } else if rests[user] == nil {
+      rests[user] = work?.restAt
     }
-  }
-
-  private struct Turn: Comparable, Sendable {
-    let user: UserID
-    let isListing: Bool
-    let group: Int
-    let since: Int64
-
-    static func < (one: Turn, other: Turn) -> Bool {
-      (one.group, one.since) < (other.group, other.since)
-    }
-  }
-}
-
-extension UserWork.Phase {
-  /// Whether a listing or a sweep pages through the user's channels.
-  fileprivate var isListing: Bool {
-    switch self {
-    case .listing, .sweeping: true
-    case .connecting, .steady: false
-    }
+    guard work?.turn != before else { return }
+    listings.put(work?.turn.flatMap { $0.isListing ? $0 : nil }, of: user)
+    polls.put(work?.turn.flatMap { $0.isListing ? nil : $0 }, of: user)
   }
 }

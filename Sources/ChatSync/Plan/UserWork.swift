@@ -13,6 +13,14 @@ struct UserWork: Sendable {
     case sweeping
     /// All channels are listed; changes are polled.
     case steady
+
+    /// Whether a listing or a sweep pages through the user's channels.
+    var isListing: Bool {
+      switch self {
+      case .listing, .sweeping: true
+      case .connecting, .steady: false
+      }
+    }
   }
 
   var state: UserState
@@ -40,15 +48,28 @@ struct UserWork: Sendable {
   /// Makes the user idle after a long time without a request (B4). True if that happened now.
   mutating func rest(now: Int64) -> Bool { state.tick(now: now, hasUnsent: hasUnsent) }
 
-  /// When the next job for this user may begin. A sweep begins instead of the first poll that is due
-  /// after `sweepAt`, so `sweepAt` itself wakes nobody.
-  var dueAt: Int64? { isFree ? pollAt : nil }
-
-  /// The sort key of the users' turns: the smallest is next. Users of whom nothing is cached yet, and users
-  /// whose unsent messages wait for the poll, come before the others. Among equals the longest wait is next.
-  var turn: (group: Int, since: Int64) {
-    (phase == .connecting && !isCached || isCatchingUp && hasUnsent ? 0 : 1, pollAt)
+  /// A user's turn among the users who wait.
+  struct Turn: Equatable {
+    /// Whether the job pages through the user's channels.
+    let isListing: Bool
+    /// Whether the user comes before the others: nothing of the user is cached yet, or unsent messages wait
+    /// for the poll.
+    let isPreferred: Bool
+    /// The moment at which the job may begin. Who waits longest is next.
+    let since: Int64
   }
+
+  /// The user's next turn; nil: no job may begin. A sweep begins instead of the first poll that is due after
+  /// `sweepAt`, so `sweepAt` itself wakes nobody.
+  var turn: Turn? {
+    guard isFree else { return nil }
+    return Turn(
+      isListing: phase.isListing,
+      isPreferred: phase == .connecting && !isCached || isCatchingUp && hasUnsent, since: pollAt)
+  }
+
+  /// When the user goes idle without a further request (B4).
+  var restAt: Int64 { state.seenAt + UserState.idleAfter }
 
   /// Whether a job for this user may begin.
   var isFree: Bool { state.isActive && !isBusy && !isHeld }

@@ -27,7 +27,7 @@ final class SyncStatusBoard: Sendable {
 
   private struct State {
     var common = Common()
-    var open: Set<ChannelURL> = []
+    var watched: Set<ChannelURL> = []
     var users: [UserID: User] = [:]
   }
 
@@ -45,7 +45,12 @@ final class SyncStatusBoard: Sendable {
 
   func write(_ common: Common) { state.withLock { $0.common = common } }
 
-  func write(open: Set<ChannelURL>) { state.withLock { $0.open = open } }
+  /// Whether the channel has an open view and a connected user.
+  func write(isWatched: Bool, _ channel: ChannelURL) {
+    state.withLock { state in
+      if isWatched { state.watched.insert(channel) } else { state.watched.remove(channel) }
+    }
+  }
 
   /// Nil: nothing of the user is left.
   func write(_ status: UserSyncStatus?, of user: UserID) {
@@ -68,7 +73,7 @@ final class SyncStatusBoard: Sendable {
   }
 
   func pollInterval(of channel: ChannelURL) -> Int64 {
-    state.withLock { $0.open.contains(channel) ? $0.common.openInterval : $0.common.idleInterval }
+    state.withLock { $0.watched.contains(channel) ? $0.common.openInterval : $0.common.idleInterval }
   }
 
   func connection(of user: UserID) -> UserConnection {

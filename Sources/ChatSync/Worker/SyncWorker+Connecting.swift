@@ -36,7 +36,9 @@ extension SyncWorker {
         link: plan.link.state, generation: plan.link.generation, nextProbeAt: plan.link.nextProbeAt,
         capabilities: plan.capabilities, openInterval: plan.openInterval(now: now),
         idleInterval: plan.pace.userPoll, channelsBehind: plan.channelsBehind))
-    board.write(open: plan.openChannels)
+    for url in plan.channels.takeChangedWatches() {
+      board.write(isWatched: plan.channels.watched.contains(url), url)
+    }
     for user in plan.takeChangedUsers() { board.write(plan.status(of: user), of: user) }
     for user in Array(handshakes.keys) where !isUndecided(user) {
       for waiting in handshakes.removeValue(forKey: user) ?? [] { waiting.resume() }

@@ -44,7 +44,7 @@ final class Comparison {
         mentions: isReset ? channel.mentions : record.membership?.mentions ?? 0)
       guard expected == channel else { return "\(channel) is not \(expected)" }
       if let difference = try await messages(here, record.url) { return difference }
-      let isOpen = await here.worker.plan.openChannels.contains(record.url)
+      let isOpen = await here.worker.plan.channels.watched.contains(record.url)
       if let difference = try entry(here, record, isOpen: isOpen) { return difference }
     }
     return try order(here, listed.items)
