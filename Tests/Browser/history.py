@@ -21,7 +21,7 @@ SCROLL_BACK = """async () => {
     const first = top(), before = first.getBoundingClientRect().top, height = scroller.scrollTop;
     await frame();
     if (first.isConnected) worst = Math.max(worst, Math.abs(first.getBoundingClientRect().top - before));
-    scroller.scrollTop -= 350;
+    scroller.scrollTop -= 700;
     calm = scroller.querySelector(".begin") && scroller.scrollTop === 0 ? calm + 100 : 0;
     // The scrolling is what moves this: only what comes by itself counts.
     await frame();

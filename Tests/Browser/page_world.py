@@ -66,8 +66,8 @@ class PageWorld:
         self.service = Program(
             self.log, "serve", "--listen", f"127.0.0.1:{self.port}", "--access-log", "off", "--log-level", "warning",
             "--data", self.place.name + "/data", "--upstream", f"http://127.0.0.1:{self.line.port}",
-            "--upstream-token", "origin", "--poll-interval", "1s", "--backoff-max", "1s", "--uncertain-grace", "1s",
-            "--upstream-deduplicates", "yes")
+            "--upstream-token", "origin", "--poll-interval", "1s", "--idle-poll-interval", "1s",
+            "--backoff-max", "1s", "--uncertain-grace", "1s", "--upstream-deduplicates", "yes")
 
     def cut(self):
         """The chat server cannot be reached any more."""

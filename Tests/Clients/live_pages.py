@@ -20,7 +20,7 @@ from live_clients import AGREEING, Story, World, bearer
 from network import free_port
 
 # How long a token of the page's server is valid (s): a stream ends several times in each test.
-TOKEN_SECONDS = 4
+TOKEN_SECONDS = 3
 with open("docs/clients.md") as file:
     DOCUMENTED = re.search(r"```html\n(.*?)```", file.read(), re.S)[1]
 WITH_CLIENT = """<!doctype html>
