@@ -48,7 +48,8 @@ let package = Package(
     .executableTarget(
       name: "Benchmarks",
       dependencies: [
-        "ChatModel", "ChatCache", "ChatCollections", "ChatAPI", "MicroHTTP", "SQLite", "JSON", "Platform",
+        "ChatModel", "ChatCache", "ChatCollections", "ChatSync", "ChatAPI", "MicroHTTP", "SQLite", "JSON",
+        "Platform",
       ]),
 
     // Folders and stand-ins that several test targets share.

@@ -14,7 +14,9 @@ import Testing
     case 0: table[url] = nil
     case 1: table[url]?.isPrefetched.toggle()
     case 2: table[url]?.isOfNobody.toggle()
-    case 3: table[url]?.lastMessageAt = time
+    case 3:
+      table[url]?.lastMessageAt = time
+      table[url]?.isUsed = Bool.random(using: &random)
     case 4: table[url]?.checkAt = Bool.random(using: &random) ? time : nil
     case 5: table[url]?.isRefreshDue.toggle()
     case 6: table[url]?.messages.append(time)
@@ -73,7 +75,9 @@ import Testing
       #expect((table.prefetchDueAt <= now) == moments.contains { $0 <= now })
       let ready = works.values.filter { Self.prefetchAt($0) ?? .max <= now }
       let next = table.nextPrefetch(now: now)
-      #expect(next.flatMap { works[$0]?.lastMessageAt } == ready.map(\.lastMessageAt).max())
+      let used = ready.filter(\.isUsed)
+      let first = (used.isEmpty ? ready : used).map(\.lastMessageAt).max()
+      #expect(next.flatMap { works[$0]?.lastMessageAt } == first)
       #expect(next.flatMap { works[$0] }.map { Self.prefetchAt($0) ?? .max <= now } ?? ready.isEmpty)
     }
   }

@@ -148,23 +148,30 @@ final class MemoryStore: SyncStore {
   func removeMembership(of user: UserID, in url: ChannelURL, _ source: ChangeSource) async throws {
     state.withLock { $0.users[user]?.channels[url] = nil }
   }
-  func connectedMembers(of url: ChannelURL) throws -> [UserID] {
+  func connectedMembers(of url: ChannelURL, atMost most: Int) throws -> [UserID] {
     state.withLock { state in
       state.users.filter { $0.value.channels[url] != nil && !$0.value.isStopped && !$0.value.isClosed }
-        .map(\.key)
+        .map(\.key).prefix(most).map { $0 }
     }
   }
-  func attendedChannels(besides away: [UserID]) throws -> [ChannelURL] {
+  /// A channel's key is its number in the order of the urls.
+  func channels(
+    of user: UserID, after last: ChannelKey?, limit: Int
+  ) throws -> [(key: ChannelKey, url: ChannelURL)] {
     state.withLock { state in
-      let there = state.users.filter { !$0.value.isStopped && !$0.value.isClosed && !away.contains($0.key) }
-      return Array(Set(there.values.flatMap { $0.channels.keys }))
+      let mine = (state.users[user]?.channels ?? [:]).keys.sorted { $0.text < $1.text }
+      return mine.enumerated().map { (ChannelKey(Int64($0.offset)), $0.element) }
+        .filter { $0.0.rawValue > last?.rawValue ?? -1 }.prefix(limit).map { $0 }
     }
   }
-  func overview() throws -> [ChannelOverview] {
+  func overview(after last: ChannelKey?, limit: Int) throws -> [ChannelOverview] {
     state.withLock { state in
-      state.channels.map {
-        ChannelOverview(url: $0.key, lastMessageAt: $0.value.lastMessageAt, line: MemoryStore.line($0.value))
+      state.channels.sorted { $0.key.text < $1.key.text }.enumerated().map { number, found in
+        ChannelOverview(
+          key: ChannelKey(Int64(number)), url: found.key, lastMessageAt: found.value.lastMessageAt,
+          line: MemoryStore.line(found.value))
       }
+      .filter { $0.key.rawValue > last?.rawValue ?? -1 }.prefix(limit).map { $0 }
     }
   }
 

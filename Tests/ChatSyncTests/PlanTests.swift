@@ -294,6 +294,24 @@ struct PlanTests {
     #expect((13...16).contains(urls.count), "a burst of 5, then 5 a second")
   }
 
+  @Test("B33: channels that somebody has opened in the last month are prefetched before all others")
+  func prefetchByNeed() {
+    var plan = settled(0)
+    for index in 0..<1_000 {
+      plan.know(
+        ChannelURL("p\(index)"), isPrefetched: false, isUnverified: false, lastMessageAt: Int64(index),
+        isUsed: index % 300 == 7, now: 0)
+    }
+    let urls = (Int64(1)...5).flatMap { now in
+      plan.next(now: now * 1_000).compactMap { job -> String? in
+        plan.ended(job, usual(job, now * 1_000), now: now * 1_000)
+        if case .prefetch(let url) = job { return url.text }
+        return nil
+      }
+    }
+    #expect(urls.prefix(5) == ["p907", "p607", "p307", "p7", "p999"])
+  }
+
   @Test("B3: offline, nothing but probes goes out, and the comeback looks at everything open at once")
   func comeback() {
     var plan = settled(1)

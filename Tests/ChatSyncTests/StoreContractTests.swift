@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test("B4: both stores know the channels of those who are there, besides whom nobody asks for")
+  @Test("B4: both stores know who is there, and the channels of each in slices")
   func attended() async throws {
     let (cache, store) = try Self.open()
     defer { cache.close() }
@@ -62,13 +62,17 @@ import Testing
         try await store.acknowledge(user)
         _ = try await store.store([Self.channel()], of: user, .listing(sweep: 1))
       }
-      #expect(try store.attendedChannels(besides: []) == [Self.url])
-      #expect(try store.attendedChannels(besides: [Self.alice]) == [Self.url])
-      #expect(try store.attendedChannels(besides: [odd]) == [Self.url])
-      #expect(try store.attendedChannels(besides: [odd, Self.alice]).isEmpty)
+      #expect(Set(try store.connectedMembers(of: Self.url)) == [Self.alice, odd])
+      #expect(try store.connectedMembers(of: Self.url, atMost: 1).count == 1)
+      for user in [Self.alice, odd] {
+        let found = try store.channels(of: user, after: nil, limit: 10)
+        #expect(found.map(\.url) == [Self.url])
+        #expect(try store.channels(of: user, after: found.last?.key, limit: 10).isEmpty)
+      }
       try await store.stop(odd)
-      #expect(try store.attendedChannels(besides: []) == [Self.url])
-      #expect(try store.attendedChannels(besides: [Self.alice]).isEmpty)
+      #expect(try store.connectedMembers(of: Self.url) == [Self.alice])
+      try await store.stop(Self.alice)
+      #expect(try store.connectedMembers(of: Self.url).isEmpty)
     }
   }
 

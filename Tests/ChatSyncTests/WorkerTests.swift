@@ -191,6 +191,24 @@ struct WorkerTests {
       "B3: told in order")
   }
 
+  @Test("B4: all channels of a user who stops rest, however many they are, and go on when the user is back")
+  func manyChannels() async throws {
+    let world = world(Array(repeating: 1, count: 120))
+    try await world.worker.start()
+    _ = await world.worker.connect(world.alice, waitMilliseconds: 5_000)
+    #expect(await World.wait { await world.worker.plan.channels.urls.count == 120 })
+    for number in 0..<120 {
+      let url = ChannelURL("c\(number)")
+      await world.worker.open(OpenView(id: "v\(number)", channel: url, isAtNewest: true), isNew: true)
+    }
+    #expect(await world.worker.plan.channels.polled == 120)
+    try await world.worker.disconnect(world.alice)
+    #expect(await world.worker.plan.channels.polled == 0)
+    _ = await world.worker.connect(world.alice, waitMilliseconds: 5_000)
+    #expect(await World.wait { await world.worker.plan.channels.polled == 120 })
+    await world.worker.stop()
+  }
+
   @Test("B15: identical reads are one fetch, and a read beyond what is covered brings it")
   func reads() async throws {
     let world = world([500])

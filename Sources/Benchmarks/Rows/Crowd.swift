@@ -93,8 +93,8 @@ private final class CrowdedLists {
     filled.cache.close()
     let connection = try Connection(path: filled.directory + "/perch.db")
     try connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -64000")
-    try connection.execute(CrowdedLists.channels(100_000, crowded: 1_000, of: "many"))
-    try connection.execute(CrowdedLists.channels(100, crowded: 1, of: "few"))
+    try connection.execute(ManyChannels.sql(100_000, crowded: 1_000, of: "many"))
+    try connection.execute(ManyChannels.sql(100, crowded: 1, of: "few"))
     cache = try Cache(Cache.Configuration(directory: filled.directory))
   }
 
@@ -125,37 +125,5 @@ private final class CrowdedLists {
     guard try reader.unread(of: user.key).channels > 0 else {
       throw BenchFailure(description: "nothing is unread")
     }
-  }
-
-  /// Channels of a user; three messages in each crowded one, and ten unread ones among the others.
-  private static func channels(_ count: Int, crowded: Int, of user: String) -> String {
-    """
-    BEGIN;
-    INSERT INTO user (user_id, phase, is_synced, seen_at) VALUES ('\(user)', 'connected', 1, 0);
-    WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < \(count - 1))
-    INSERT INTO channel (
-      channel_url, name, name_key, custom_type, created_at, is_distinct, is_public, is_super, is_frozen,
-      member_count, joined_member_count, last_message_at, last_message_id, body, read_receipts, is_crowded)
-    SELECT
-      '\(user)-' || i, 'n' || i, 'n' || i, '', 1, 0, 0, 0, 0, 2, 2,
-      \(FilledCache.firstAt) + i * 7919 % \(count), 3,
-      CAST('"channel_url":"\(user)-' || i || '","name":"n' || i || '"' AS BLOB), CAST('{}' AS BLOB),
-      i < \(crowded)
-    FROM n;
-    INSERT INTO membership (user, channel, channel_url, name_key, created_at, sort_at, state, role, unread)
-    SELECT (SELECT id FROM user WHERE user_id = '\(user)'), id, channel_url, name_key, 1,
-      iif(is_crowded, -4000000000000000000, last_message_at), 'joined', 'none',
-      is_crowded = 0 AND name_key IN ('n50', 'n51', 'n52', 'n53', 'n54', 'n55', 'n56', 'n57', 'n58', 'n59')
-    FROM channel
-    WHERE channel_url LIKE '\(user)-%';
-    INSERT INTO message (
-      channel, created_at, message_id, version, updated_at, type, flags, sender, custom_type, body)
-    SELECT c.id, c.last_message_at - 3 + n.column1, n.column1, 0, 0, 0, 0, 'somebody', '',
-      CAST('"message_id":"' || n.column1 || '"' AS BLOB)
-    FROM channel AS c
-    CROSS JOIN (VALUES (1), (2), (3)) AS n
-    WHERE c.is_crowded = 1 AND c.channel_url LIKE '\(user)-%';
-    COMMIT;
-    """
   }
 }

@@ -1,6 +1,7 @@
 import ChatCache
 import Glibc
 import Platform
+import SQLite
 
 extension Row {
   /// P8 and P10: how long `perch serve` takes from its start to its first page, also if its limit is lowered
@@ -40,6 +41,27 @@ extension Row {
       alone("messages evicted meanwhile", "", memory.evicted, .atLeast(1)),
     ]
   }
+
+  /// How long `perch serve` takes from its start to its first page with a million channels of one user.
+  static let startWithChannels = Row(
+    name: "start", work: "perch serve with 1 000 000 channels: its start"
+  ) { bench in
+    let large = try CacheOnDisk(bytes: 0, moreChannels: 1_000_000)
+    let empty = try CacheOnDisk(bytes: 0)
+    var (ours, theirs): ([Double], [Double]) = ([], [])
+    for _ in 0..<bench.pairs {
+      ours.append(try large.firstPage())
+      theirs.append(try empty.firstPage())
+    }
+    return [
+      Figure(
+        title: "start to first page", unit: "ms", ours: ours, peer: theirs, peerName: "empty cache", goal: nil
+      ),
+      Figure(
+        title: "start to first page, beyond the empty cache's", unit: "ms",
+        ours: zip(ours, theirs).map { $0 - $1 }.median, peer: nil, peerName: "", goal: .atMost(60)),
+    ]
+  }
 }
 
 /// A cache in a directory of its own, which `perch serve` serves without a chat server.
@@ -53,8 +75,9 @@ private final class CacheOnDisk {
   /// The number of messages in each channel.
   private let messages: Int
 
-  /// Fills at least `bytes`, and at least one page of messages in each channel.
-  init(bytes: Int64) throws {
+  /// Fills at least `bytes`, and at least one page of messages in each channel. `moreChannels`: so many
+  /// channels without messages belong to another user.
+  init(bytes: Int64, moreChannels: Int = 0) throws {
     perch = try Child.besides("perch")
     filled = try FilledCache(channels: CacheOnDisk.channels, disk: true)
     var page = 0
@@ -64,6 +87,10 @@ private final class CacheOnDisk {
     } while filled.cache.usage.usedBytes < bytes
     messages = page * 100
     filled.cache.close()
+    if moreChannels > 0 {
+      let connection = try Connection(path: filled.directory + "/perch.db")
+      try connection.execute(ManyChannels.sql(moreChannels, crowded: 0, of: "many"))
+    }
     limitFile = filled.directory + "/limit"
     try setLimit(CacheOnDisk.limit)
   }

@@ -52,29 +52,39 @@ extension CacheReader {
     }
   }
 
-  /// The channels that connected users joined, with the values that decide about prefetch. At most `counting`
-  /// messages of a stretch are counted.
-  package func overview(counting: Int = ChannelLine.mostCounted) throws -> [ChannelOverview] {
+  /// The channels after that one that connected users joined, in the order of their keys, at most `limit`,
+  /// with the values that decide about prefetch. At most `counting` messages of a stretch are counted.
+  package func overview(
+    after last: ChannelKey?, limit: Int, counting: Int = ChannelLine.mostCounted
+  ) throws -> [ChannelOverview] {
     try db.all(
       """
       SELECT
-        c.id, c.channel_url, coalesce(c.last_message_at, 0), c.message_token, c.evicted_at, c.evicted_id
+        c.id, c.channel_url, coalesce(c.last_message_at, 0), c.message_token, c.evicted_at, c.evicted_id,
+        c.accessed_at
       FROM channel AS c
-      WHERE EXISTS (
-        SELECT 1
-        FROM membership AS m INDEXED BY membership_by_channel
-        JOIN user AS u ON u.id = m.user
-        WHERE m.channel = c.id AND m.state = 'joined' AND u.phase = 'connected')
+      WHERE c.id > ?1
+        AND EXISTS (
+          SELECT 1
+          FROM membership AS m INDEXED BY membership_by_channel
+          JOIN user AS u ON u.id = m.user
+          WHERE m.channel = c.id AND m.state = 'joined' AND u.phase = 'connected'
+        )
+      ORDER BY c.id
+      LIMIT ?2
       """
-    ) { row in
+    ) {
+      $0.bind(1, last?.rawValue ?? .min)
+      $0.bind(2, limit)
+    } _: { row in
       (
         ChannelKey(row.int64(0)), ChannelURL(row.string(1)), row.int64(2),
-        row.stringOrNil(3).flatMap { ChangesSince(stored: $0) }, CacheReader.position(row, 4)
+        row.stringOrNil(3).flatMap { ChangesSince(stored: $0) }, CacheReader.position(row, 4), row.int64(6)
       )
     }
-    .map { key, url, at, changes, evicted in
+    .map { key, url, at, changes, evicted, usedAt in
       ChannelOverview(
-        url: url, lastMessageAt: at,
+        key: key, url: url, lastMessageAt: at, usedAt: usedAt,
         line: try line(of: key, changes: changes, evicted: evicted, counting: counting))
     }
   }

@@ -48,7 +48,7 @@ extension CacheReader {
       """
       SELECT channel_url
       FROM channel
-      WHERE EXISTS (SELECT 1 FROM doubted AS d WHERE d.channel = channel.id)
+      WHERE id IN (SELECT channel FROM doubted)
       """
     ) { ChannelURL($0.string(0)) }
   }

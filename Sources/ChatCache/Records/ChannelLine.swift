@@ -51,14 +51,22 @@ package struct ChannelLine: Sendable, Equatable {
 /// The values that decide whether a channel is prefetched or verified.
 package struct ChannelOverview: Sendable, Equatable {
   /// The channel.
+  package let key: ChannelKey
+  /// The channel's url.
   package let url: ChannelURL
   /// The newest message's time, 0 without one.
   package let lastMessageAt: Int64
+  /// When its messages were last read here (wall ms), 0 for never.
+  package let usedAt: Int64
   /// The channel's coverage.
   package let line: ChannelLine
 
   /// The overview of one channel.
-  package init(url: ChannelURL, lastMessageAt: Int64, line: ChannelLine) {
+  package init(
+    key: ChannelKey, url: ChannelURL, lastMessageAt: Int64, usedAt: Int64 = 0, line: ChannelLine
+  ) {
+    self.usedAt = usedAt
+    self.key = key
     self.url = url
     self.lastMessageAt = lastMessageAt
     self.line = line

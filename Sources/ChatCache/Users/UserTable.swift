@@ -1,5 +1,4 @@
 import ChatModel
-import JSON
 import SQLite
 
 // The table `user`: the users who connected, and how far the channels of each are listed.
@@ -59,30 +58,30 @@ extension CacheReader {
     }
   }
 
-  /// The channels of the connected users, except of those in `away`.
-  package func attendedChannels(besides away: [UserID] = []) throws -> [ChannelURL] {
-    var names = JSONWriter()
-    names.beginArray()
-    for user in away { names.value(user.text) }
-    names.endArray()
-    let list = String(decoding: names.finish().array, as: UTF8.self)
-    return try db.all(
+  /// The user's channels after that one, in the order of their keys, at most `limit`.
+  package func channels(
+    of user: UserID, after last: ChannelKey?, limit: Int
+  ) throws -> [(key: ChannelKey, url: ChannelURL)] {
+    try db.all(
       """
-      SELECT DISTINCT m.channel_url
+      SELECT m.channel, m.channel_url
       FROM user AS u
-      JOIN membership AS m ON m.user = u.id
-      WHERE u.phase = 'connected'
-      AND u.user_id NOT IN (SELECT value FROM json_each(?1))
+      CROSS JOIN membership AS m ON m.user = u.id
+      WHERE u.user_id = ?1 AND m.channel > ?2
+      ORDER BY m.channel
+      LIMIT ?3
       """
     ) {
-      $0.bind(1, list)
+      $0.bind(1, user.text)
+      $0.bind(2, last?.rawValue ?? .min)
+      $0.bind(3, limit)
     } _: {
-      ChannelURL($0.string(0))
+      (ChannelKey($0.int64(0)), ChannelURL($0.string(1)))
     }
   }
 
-  /// The connected users who are members of the channel.
-  package func connectedMembers(of url: ChannelURL) throws -> [UserID] {
+  /// The connected users who are members of the channel, at most `most`.
+  package func connectedMembers(of url: ChannelURL, atMost most: Int = .max) throws -> [UserID] {
     try db.all(
       """
       SELECT u.user_id
@@ -90,9 +89,11 @@ extension CacheReader {
       JOIN membership AS m INDEXED BY membership_by_channel ON m.channel = c.id
       JOIN user AS u ON u.id = m.user
       WHERE c.channel_url = ?1 AND u.phase = 'connected'
+      LIMIT ?2
       """
     ) {
       $0.bind(1, url.text)
+      $0.bind(2, most)
     } _: {
       UserID($0.string(0))
     }

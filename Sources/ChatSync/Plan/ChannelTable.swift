@@ -123,13 +123,17 @@ struct ChannelTable: Sendable {
   }
 }
 
-/// The order of prefetch: the channel with the newest last message is first.
+/// The order of prefetch (B33): channels that somebody has opened lately are first, and of those the one with
+/// the newest last message.
 struct PrefetchRank: Comparable, Sendable {
+  var isUsed = false
   var lastMessageAt: Int64 = 0
 
   init() {}
 
-  init(_ work: ChannelWork) { lastMessageAt = work.lastMessageAt }
+  init(_ work: ChannelWork) { (isUsed, lastMessageAt) = (work.isUsed, work.lastMessageAt) }
 
-  static func < (one: PrefetchRank, other: PrefetchRank) -> Bool { one.lastMessageAt > other.lastMessageAt }
+  static func < (one: PrefetchRank, other: PrefetchRank) -> Bool {
+    one.isUsed == other.isUsed ? one.lastMessageAt > other.lastMessageAt : one.isUsed
+  }
 }

@@ -25,6 +25,8 @@ struct ChannelWork: Sendable {
   /// The gaps that clients asked to fill.
   var fills: [Int64] = []
   var lastMessageAt: Int64 = 0
+  /// Whether somebody has opened the channel in the last month: it is prefetched before others.
+  var isUsed = false
   var isBusy = false
   /// Whether no connected user is in the channel: the upstream is not asked about it until one is (B4).
   var isOfNobody = false
@@ -90,6 +92,7 @@ extension Plan {
   package mutating func open(_ view: OpenView, now: Int64) {
     change(view.channel) {
       if $0.views[view.id] == nil { $0.checkAt = now }
+      $0.isUsed = true
       $0.views[view.id] = view
     }
   }
@@ -112,20 +115,16 @@ extension Plan {
     return min(soonest, max(prefetch, prefetchNotBefore))
   }
 
-  /// Tells which channels have a connected user (`attended`), and which of those have an active one
-  /// (`awake`). All other channels have none.
-  mutating func attend(only attended: Set<ChannelURL>, awake: Set<ChannelURL>, now: Int64) {
-    for url in channels.urls {
-      let (isOfNobody, isResting) = (!attended.contains(url), !awake.contains(url))
-      guard let work = channels[url], work.isOfNobody != isOfNobody || work.isResting != isResting else {
-        continue
-      }
-      channels[url]?.isOfNobody = isOfNobody
-      channels[url]?.isResting = isResting
-      // The channel was not polled meanwhile, so it may have changed.
-      if work.isOpen, work.isOfNobody && !isOfNobody || work.isResting && !isResting {
-        channels[url]?.checkAt = now
-      }
+  /// Tells whether no connected user is in the channel, or none who is active.
+  mutating func attend(_ url: ChannelURL, isOfNobody: Bool, isResting: Bool, now: Int64) {
+    guard let work = channels[url], work.isOfNobody != isOfNobody || work.isResting != isResting else {
+      return
+    }
+    channels[url]?.isOfNobody = isOfNobody
+    channels[url]?.isResting = isResting
+    // The channel was not polled meanwhile, so it may have changed.
+    if work.isOpen, work.isOfNobody && !isOfNobody || work.isResting && !isResting {
+      channels[url]?.checkAt = now
     }
   }
 
@@ -199,11 +198,14 @@ extension Plan {
     channels[url]?.fills.removeAll { $0 == gap }
   }
 
-  /// Notes whether the cache has enough of the channel's messages, and whether stretches have to be verified.
+  /// Notes whether the cache has enough of the channel's messages, whether stretches have to be verified, and
+  /// whether somebody has opened the channel in the last month.
   package mutating func know(
-    _ url: ChannelURL, isPrefetched: Bool, isUnverified: Bool, lastMessageAt: Int64, now: Int64
+    _ url: ChannelURL, isPrefetched: Bool, isUnverified: Bool, lastMessageAt: Int64, isUsed: Bool = false,
+    now: Int64
   ) {
     change(url) {
+      $0.isUsed = $0.isUsed || isUsed
       $0.isPrefetched = isPrefetched
       $0.lastMessageAt = max($0.lastMessageAt, lastMessageAt)
       if isUnverified { $0.verifyAt = now }

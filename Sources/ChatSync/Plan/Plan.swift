@@ -29,8 +29,8 @@ package struct Plan: Sendable {
   var isProbeWanted = false
   /// The number of jobs begun so far; it chooses the class whose turn is next.
   var turns = 0
-  /// Whether a user became idle or active since `takeRest`.
-  var hasRested = false
+  /// The users who became idle or active since `takeRested`.
+  var rested: Set<UserID> = []
   /// Whether the cache has room for prefetch, which pauses without it (B33).
   package var hasRoom = true
   var prefetchBucket: TokenBucket
@@ -177,7 +177,7 @@ package struct Plan: Sendable {
     while let id = users.nextToRest(now: now, later: Plan.longestRestLook) {
       guard users[id]?.rest(now: now) == true else { continue }
       changed(id)
-      hasRested = true
+      rested.insert(id)
     }
   }
 

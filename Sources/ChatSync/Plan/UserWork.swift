@@ -95,7 +95,7 @@ extension Plan {
     guard var work = users[user] else { return }
     let isAskedAgain = !work.isCached && work.state.seenUnknown(now: now)
     if work.state.seen(now: now) || isAskedAgain {
-      hasRested = true
+      rested.insert(user)
       work.phase = .connecting
       work.denial = nil
       work.pollAt = now
@@ -111,7 +111,7 @@ extension Plan {
     let before = users[user]?.state.phase
     let wasAway = before == .stopped || before == .closed
     guard var work = users[user], work.state.connect(now: now) else { return }
-    if before == .idle { hasRested = true }
+    if before == .idle { rested.insert(user) }
     work.phase = .connecting
     work.isReturning = wasAway
     work.denial = nil
@@ -120,15 +120,12 @@ extension Plan {
     changed(user)
   }
 
-  /// Whether a user became idle or active since the last call: channels are then no longer polled, or polled
-  /// again.
-  mutating func takeRest() -> Bool {
-    defer { hasRested = false }
-    return hasRested
+  /// The users who became idle or active since the last call: their channels are then no longer polled, or
+  /// polled again.
+  mutating func takeRested() -> Set<UserID> {
+    defer { rested = [] }
+    return rested
   }
-
-  /// The idle users, for whom nothing is polled (B4).
-  var idleUsers: [UserID] { users.works.lazy.filter { $0.value.state.phase == .idle }.map(\.key) }
 
   /// Whether the user has just come back. True once.
   mutating func takeReturn(of user: UserID) -> Bool {

@@ -127,16 +127,18 @@ extension CacheStore {
     try await write { try $0.removeMembership(of: user, in: url, source) }
   }
   /// The connected users who are members.
-  package func connectedMembers(of url: ChannelURL) throws -> [UserID] {
-    try cache.read { try $0.connectedMembers(of: url) }
+  package func connectedMembers(of url: ChannelURL, atMost most: Int) throws -> [UserID] {
+    try cache.read { try $0.connectedMembers(of: url, atMost: most) }
   }
-  /// The channels that a connected user is in.
-  package func attendedChannels(besides away: [UserID]) throws -> [ChannelURL] {
-    try cache.read { try $0.attendedChannels(besides: away) }
+  /// A slice of the user's channels.
+  package func channels(
+    of user: UserID, after last: ChannelKey?, limit: Int
+  ) throws -> [(key: ChannelKey, url: ChannelURL)] {
+    try cache.read { try $0.channels(of: user, after: last, limit: limit) }
   }
-  /// The values that decide about prefetch.
-  package func overview() throws -> [ChannelOverview] {
-    try cache.read { try $0.overview(counting: counting) }
+  /// The values that decide about prefetch, of a slice of the channels.
+  package func overview(after last: ChannelKey?, limit: Int) throws -> [ChannelOverview] {
+    try cache.read { try $0.overview(after: last, limit: limit, counting: counting) }
   }
 }
 

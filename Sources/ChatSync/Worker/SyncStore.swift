@@ -68,12 +68,15 @@ package protocol SyncStore: Sendable {
   func isSynced(_ user: UserID) throws -> Bool
   /// The user is no member any more (B69).
   func removeMembership(of user: UserID, in url: ChannelURL, _ source: ChangeSource) async throws
-  /// The connected users who are members.
-  func connectedMembers(of url: ChannelURL) throws -> [UserID]
-  /// The channels that a connected user other than those in `away` is in.
-  func attendedChannels(besides away: [UserID]) throws -> [ChannelURL]
-  /// The channels of all connected users, with the values that decide about their prefetch.
-  func overview() throws -> [ChannelOverview]
+  /// The connected users who are members, at most `most`.
+  func connectedMembers(of url: ChannelURL, atMost most: Int) throws -> [UserID]
+  /// The user's channels after that one, in the order of their keys, at most `limit`.
+  func channels(
+    of user: UserID, after last: ChannelKey?, limit: Int
+  ) throws -> [(key: ChannelKey, url: ChannelURL)]
+  /// The channels after that one that have a connected user, in the order of their keys, at most `limit`,
+  /// with the values that decide about their prefetch.
+  func overview(after last: ChannelKey?, limit: Int) throws -> [ChannelOverview]
 
   // MARK: Members
 
@@ -194,4 +197,11 @@ package protocol SyncStore: Sendable {
   func unknown(_ messages: [Int64], in url: ChannelURL) throws -> [Int64]
   /// Deletes a note after its answer was stored. A note that was stored again since it was read stays.
   func settled(_ note: Webhook.Note) async throws
+}
+
+extension SyncStore {
+  /// The connected users who are members.
+  package func connectedMembers(of url: ChannelURL) throws -> [UserID] {
+    try connectedMembers(of: url, atMost: .max)
+  }
 }

@@ -72,7 +72,7 @@ extension SyncWorker {
     guard let status = plan.status(of: user), status.phase == .closed, status.isCached else { return }
     do {
       try await store.close(user)
-      sortChannels()
+      await sortChannels(of: user)
     } catch {
       Log.line(.error, "sync_store_failed", ["job": "close", "reason": .text("\(error)")])
     }
@@ -84,22 +84,7 @@ extension SyncWorker {
     turn()
     await endJobs(of: user)
     try await store.stop(user)
-    sortChannels()
-  }
-
-  /// Tells the plan which channels have a connected user, and which have an active one. Channels without a
-  /// connected user get no jobs; channels without an active user are not polled.
-  func sortChannels() {
-    do {
-      let attended = try store.attendedChannels(besides: [])
-      for url in attended { try know(url) }
-      let idle = plan.idleUsers
-      let awake = idle.isEmpty ? attended : try store.attendedChannels(besides: idle)
-      plan.attend(only: Set(attended), awake: Set(awake), now: now)
-    } catch {
-      Log.line(.error, "sync_store_failed", ["job": "attend", "reason": .text("\(error)")])
-    }
-    turn()
+    await sortChannels(of: user)
   }
 
   /// Stops working for the user and removes the data of this user alone. If the user has unsent rows and
@@ -108,9 +93,10 @@ extension SyncWorker {
     plan.hold(user)
     await endJobs(of: user)
     do {
+      let channels = try await channels(of: user)
       let unsent = try await store.forget(user, isForced: isForced)
       if unsent > 0 { plan.letGo(user, now: now) } else { plan.remove(user) }
-      sortChannels()
+      await sort(channels)
       return unsent
     } catch {
       plan.letGo(user, now: now)

@@ -255,7 +255,7 @@ extension SyncWorker {
       guard try await isGone(user, from: url) else { continue }
       try await store.removeMembership(of: user, in: url, .channelDeleted)
     }
-    guard try store.connectedMembers(of: url).isEmpty else {
+    guard try store.connectedMembers(of: url, atMost: 1).isEmpty else {
       throw UpstreamError.rejection(code: 400201, message: "the channel's messages cannot be listed")
     }
     return .channelGone

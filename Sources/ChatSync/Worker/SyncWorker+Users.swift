@@ -171,7 +171,7 @@ extension SyncWorker {
   /// were stored while no connected user was in it.
   func know(_ url: ChannelURL) throws {
     guard plan.channels[url]?.isOfNobody ?? true, let line = try store.line(of: url),
-      try !store.connectedMembers(of: url).isEmpty
+      try !store.connectedMembers(of: url, atMost: 1).isEmpty
     else { return }
     plan.know(
       url, isPrefetched: line.isPrefetched(plan.pace.prefetchMessages), isUnverified: line.unverified != nil,
@@ -206,7 +206,7 @@ extension SyncWorker {
       try await store.settled(note)
     }
     try know(url)
-    return try store.connectedMembers(of: url).isEmpty ? .channelGone : .done
+    return try store.connectedMembers(of: url, atMost: 1).isEmpty ? .channelGone : .done
   }
 
   /// The users as whom the channel is fetched. Any one of them gets the shared fields; each user whom the

@@ -131,7 +131,7 @@ extension SyncWorker {
 
   /// Whether no member of the channel and no user whom the note names is connected (B4).
   private func isOfNobody(_ note: Webhook.Note) throws -> Bool {
-    guard try store.connectedMembers(of: note.channel).isEmpty else { return false }
+    guard try store.connectedMembers(of: note.channel, atMost: 1).isEmpty else { return false }
     return !note.users.contains { user in
       plan.status(of: user).map { $0.phase != .stopped && $0.phase != .closed } ?? false
     }

@@ -22,6 +22,8 @@ package actor SyncWorker {
   var tasks: [SyncJob: Task<Void, Never>] = [:]
   private var timer: Task<Void, Never>?
   private var announcing: Task<Void, Never>?
+  /// The running look at channels (`SyncWorker+Attendance`).
+  private var sorting: Task<Void, Never>?
   /// When closed users are next removed.
   private var expiresAt: Int64 = 0
   private var expiring: Task<Void, Never>?
@@ -125,17 +127,13 @@ package actor SyncWorker {
         refusedAt: user.refusedFor.map { now - $0 }, now: now)
     }
     for fill in try store.fillsBegun() { plan.fill(gap: fill.gap, in: fill.url) }
-    for channel in try store.overview() {
-      plan.know(
-        channel.url, isPrefetched: channel.line.isPrefetched(plan.pace.prefetchMessages),
-        isUnverified: channel.line.unverified != nil, lastMessageAt: channel.lastMessageAt, now: now)
-    }
     try takeNotes()
     for url in try store.channelsInDoubt() { plan.settle(url, now: now) }
     for (lane, wait) in try await store.recoverOutbox() {
       plan.outboxChanged(lane, wait: min(wait, outboxPolicy.longestWait), now: now)
     }
     turn()
+    afterOthers { await self.knowChannels() }
   }
 
   /// Ends every job and waits for its task.
@@ -149,6 +147,7 @@ package actor SyncWorker {
     for task in running { await task.value }
     for task in Array(reads.values) { _ = await task.value }
     endWaiting(.stopping)
+    await sorting?.value
     await announcing?.value
     await expiring?.value
     await keepingUp?.value
@@ -166,7 +165,10 @@ package actor SyncWorker {
       // slot.
       tasks[job] = Task(priority: .medium) { await self.run(job) }
     }
-    if plan.takeRest() { return sortChannels() }
+    let rested = plan.takeRested()
+    if !rested.isEmpty {
+      afterOthers { for user in rested { await self.sortChannels(of: user) } }
+    }
     announce()
     publish()
     if expiresAt <= now { expire() }
@@ -180,6 +182,15 @@ package actor SyncWorker {
       // `try?`: the sleep throws only when a newer timer canceled it, and then that timer calls `turn`.
       guard (try? await Task.sleep(for: .milliseconds(wait))) != nil else { return }
       self.turn()
+    }
+  }
+
+  /// Begins a look at channels when the one under way has ended.
+  private func afterOthers(_ work: @escaping @Sendable () async -> Void) {
+    let earlier = sorting
+    sorting = Task(priority: .medium) {
+      await earlier?.value
+      await work()
     }
   }
 
@@ -214,7 +225,7 @@ package actor SyncWorker {
     if let user = job.user {
       if !wasRefused { await noteRefusal(user) }
       await closeIfGone(user)
-      if plan.takeReturn(of: user) { sortChannels() }
+      if plan.takeReturn(of: user) { await sortChannels(of: user) }
     }
     turn()
   }

@@ -57,7 +57,7 @@ import Testing
     try channel.cache.read { reader in
       #expect(try reader.line(of: channel.url, counting: 11_000)?.rows == 10_499)
       #expect(try reader.line(of: channel.url, counting: 200)?.rows == 200)
-      let all = try #require(try reader.overview(counting: 200).first?.line)
+      let all = try #require(try reader.overview(after: nil, limit: 100, counting: 200).first?.line)
       #expect(all.rows == 200 && all.oldest == messages[1].position, "the extent is the whole stretch's")
     }
   }

@@ -32,6 +32,7 @@ import Testing
     world.cache.noteAccess(channel, at: 2_000_000)
     try world.cache.storeAccess()
     #expect(try accessedAt() == 2_000_000)
+    #expect(try world.cache.read { try $0.overview(after: nil, limit: 1).map(\.usedAt) } == [2_000_000])
     let other = try EvictionWorld(channels: 1)
     try other.list([ChannelWithMessages.message(1, at: 10)], limit: 10, in: 0)
     let position = Position(createdAt: 10, messageID: 1)
