@@ -7,6 +7,9 @@ static inline int perch_sqlite_config_memstatus(int on) { return sqlite3_config(
 static inline int perch_sqlite_no_checkpoint_on_close(sqlite3 *db) {
   return sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)0);
 }
+static inline int perch_sqlite_keep_plans(sqlite3 *db) {
+  return sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_QPSG, 1, (int *)0);
+}
 
 /* Casts that Swift's importer drops. */
 static inline sqlite3_destructor_type perch_sqlite_static(void) { return SQLITE_STATIC; }

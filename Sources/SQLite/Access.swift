@@ -42,10 +42,9 @@ package struct ReadAccess {
     return results
   }
 
-  /// The rows of a query that was put together at run time. The statement is prepared for this call alone.
+  /// The rows of a query that was put together at run time.
   package func rows(composed sql: String, _ bind: (Statement) -> Void = { _ in }) throws -> Rows {
-    var sql = sql
-    let statement = try sql.withUTF8 { try Statement(connection, UnsafeRawBufferPointer($0)) }
+    let statement = try connection.statement(composed: sql)
     statement.start()
     bind(statement)
     return Rows(statement)

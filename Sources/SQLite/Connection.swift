@@ -9,6 +9,9 @@ import Glibc
 package final class Connection {
   let handle: OpaquePointer
   private var statements: [UnsafePointer<UInt8>: Statement] = [:]
+  private(set) var composed: [String: Statement] = [:]
+  /// The most statements in `composed`.
+  private static let mostComposed = 16
   /// The revision of the snapshot that is kept open; nil for none.
   private var keptState: UInt64?
   /// The frames in the WAL after this connection's last commit; 0 until `countWALFrames` and a commit.
@@ -42,11 +45,14 @@ package final class Connection {
     }
     handle = opened
     sqlite_may_prefetch(handle)
+    // Otherwise a statement that may be compared with a partial index is planned anew for each bound value.
+    _ = perch_sqlite_keep_plans(handle)
     sqlite3_busy_timeout(handle, busyTimeoutMilliseconds)
   }
 
   deinit {
     statements.removeAll()
+    composed.removeAll()
     sqlite3_close_v2(handle)
   }
 
@@ -75,6 +81,17 @@ package final class Connection {
     if let known = statements[sql.utf8Start] { return known }
     let made = try Statement(self, UnsafeRawBufferPointer(start: sql.utf8Start, count: sql.utf8CodeUnitCount))
     statements[sql.utf8Start] = made
+    return made
+  }
+
+  /// The statement for a text that was put together at run time. The last ones are kept, because to prepare
+  /// one takes longer than to read a page by it.
+  func statement(composed sql: String) throws -> Statement {
+    if let known = composed[sql], !known.isRunning { return known }
+    var text = sql
+    let made = try text.withUTF8 { try Statement(self, UnsafeRawBufferPointer($0)) }
+    if composed.count >= Connection.mostComposed { composed = [:] }
+    composed[sql] = made
     return made
   }
 

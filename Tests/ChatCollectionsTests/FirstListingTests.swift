@@ -184,7 +184,7 @@ import Testing
       let count = try list.withUnsafeBytes { bytes in
         try JSONParser().parse(bytes) { json in
           var count = 0
-          for event in json.items ?? JSONValue.Items() {
+          for event in json.items {
             if event["gap"]?["state"]?.string == "closed" { count += 1 }
           }
           return count

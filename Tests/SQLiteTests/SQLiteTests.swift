@@ -1,9 +1,10 @@
 import CSQLite
 import Glibc
 import Platform
-import SQLite
 import TestFolders
 import Testing
+
+@testable import SQLite
 
 /// The thin layer over SQLite, on real files.
 @Suite struct SQLiteTests {
@@ -83,6 +84,39 @@ import Testing
       try db.all("SELECT name FROM item ORDER BY id") { $0.stringOrNil(0) }
     }
     #expect(names == ["only the first", nil, nil])
+  }
+
+  @Test("a statement that was put together is prepared once, whatever values it gets, and never shared")
+  func composed() throws {
+    let connection = try Self.open()
+    try connection.execute(
+      """
+      CREATE TABLE room (number INTEGER, state TEXT);
+      CREATE INDEX hidden_room ON room (number) WHERE state = 'hidden';
+      INSERT INTO room VALUES (0, 'shown'), (1, 'shown'), (2, 'shown');
+      """)
+    let text = "SELECT number FROM room WHERE number = ? AND state = ?" + " ORDER BY number"
+    let first = try connection.statement(composed: text)
+    try connection.read { db in
+      for id in 0..<3 {
+        var rows = try db.rows(composed: text) {
+          $0.bind(1, id)
+          $0.bind(2, "shown")
+        }
+        #expect(try rows.next()?.int(0) == id)
+        // While its rows are read another reading of the same text has a statement of its own.
+        var others = try db.rows(composed: text) {
+          $0.bind(1, 2 - id)
+          $0.bind(2, "shown")
+        }
+        #expect(try others.next()?.int(0) == 2 - id)
+        #expect(try rows.next() == nil)
+      }
+    }
+    #expect(sqlite3_stmt_status(first.handle, Int32(SQLITE_STMTSTATUS_RUN), 0) >= 1)
+    #expect(sqlite3_stmt_status(first.handle, Int32(SQLITE_STMTSTATUS_REPREPARE), 0) == 0)
+    for number in 0..<100 { _ = try connection.statement(composed: "SELECT \(number)") }
+    #expect(connection.composed.count <= 16)
   }
 
   @Test("a write happens wholly or not at all")

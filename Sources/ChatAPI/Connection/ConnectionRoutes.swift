@@ -108,6 +108,7 @@ enum ConnectionRoutes {
         json.endObject()
       }
       write(connection.progress, into: &json)
+      json.field("poll_interval_ms", connection.pollInterval)
       json.name("unsent")
       json.beginObject()
       json.field("pending", unsent.pending)
@@ -139,8 +140,8 @@ enum ConnectionRoutes {
   }
 
   private static func unread(_ context: RouteContext, _ user: UserID) throws -> Response {
-    try context.read { reader in
-      let totals = try reader.userKey(of: user).map { try reader.unread(of: $0) } ?? UnreadTotals()
+    try context.mapped {
+      let totals = try context.cache.unread(of: user)
       var json = JSONWriter()
       json.beginObject()
       json.field("messages", totals.messages)

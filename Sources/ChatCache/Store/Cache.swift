@@ -65,6 +65,8 @@ package final class Cache: Sendable {
   let readers: ReaderPool
   /// The channel views and coverages that requests have read since the last commit.
   let memory = StateMemory<UInt64, FoundAccess>(mostOfThread: 192, mostOfAll: 1536)
+  /// The counts of unread messages in crowded channels, of the users who asked last.
+  let followedCounts = FollowedCountsMemory()
   /// The keys of users, remembered until a user is removed.
   let knownUsers = StateMemory<UInt64, KnownUsers>(mostOfThread: 4096, mostOfAll: 4096)
   private let checkpointer: Checkpointer

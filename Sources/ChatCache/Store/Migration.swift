@@ -57,6 +57,7 @@ enum Migration {
     Step(version: 21, scripts: [PackageResources.v021_taken_back_sql]),
     Step(
       version: 22, scripts: [PackageResources.v022_crowded_sql, PackageResources.v022_cached_count_sql]),
+    Step(version: 23, scripts: [PackageResources.v023_unread_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

@@ -43,16 +43,19 @@ package struct UserConnection: Sendable, Equatable {
   package var isSynced: Bool
   /// The progress of the first sync.
   package var progress: Progress
+  /// The interval between two polls of the user's channels (ms).
+  package var pollInterval: Int64
 
   /// A user in this state.
   package init(
     _ user: UserID, _ state: State, error: SyncError? = nil, isSynced: Bool = false,
-    progress: Progress = Progress(.waiting)
+    progress: Progress = Progress(.waiting), pollInterval: Int64 = 30_000
   ) {
     self.user = user
     self.state = state
     self.error = error
     self.isSynced = isSynced
     self.progress = progress
+    self.pollInterval = pollInterval
   }
 }

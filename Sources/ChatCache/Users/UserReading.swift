@@ -18,6 +18,12 @@ package struct UnreadTotals: Sendable, Equatable {
     self.mentions = mentions
     self.channels = channels
   }
+
+  static func + (one: UnreadTotals, other: UnreadTotals) -> UnreadTotals {
+    UnreadTotals(
+      messages: one.messages + other.messages, mentions: one.mentions + other.mentions,
+      channels: one.channels + other.channels)
+  }
 }
 
 /// A user as operators see the user.
@@ -44,48 +50,36 @@ package struct UserOverview: Sendable, Equatable {
 }
 
 extension CacheReader {
-  /// The user's unread totals.
+  /// The user's unread totals, all of them counted. `Cache.unread(of:)` gives the same.
   package func unread(of user: UserKey) throws -> UnreadTotals {
-    var all = try unreadByRow(of: user)
-    let nearest = Limits.counts.nearest
-    for channel in try unreadInCrowds(of: user) {
-      all.messages += channel.unread - nearest(channel.rowUnread)
-      all.mentions += channel.mentions - nearest(channel.rowMentions)
-      let isCounted = channel.rowUnread > 0 || channel.rowMentions > 0
-      if !isCounted, channel.unread > 0 { all.channels += 1 }
-    }
-    return all
+    try unreadByRow(of: user) + followedCounts(of: user, at: 0).totals
   }
 
-  /// The totals of what the user's rows count. A row without unread messages is not among them.
-  private func unreadByRow(of user: UserKey) throws -> UnreadTotals {
-    try db.first(
-      """
-      SELECT sum(min(unread, ?2)), sum(min(mentions, ?2)), count(*)
-      FROM membership INDEXED BY membership_unread
-      WHERE user = ?1 AND (unread > 0 OR mentions > 0)
-      """
-    ) {
-      $0.bind(1, user.rawValue)
-      $0.bind(2, Limits.counts.upperBound)
-    } _: {
-      UnreadTotals(messages: $0.int64(0), mentions: $0.int64(1), channels: $0.int64(2))
-    } ?? UnreadTotals()
+  /// The totals of all channels but the crowded ones that the user follows.
+  func unreadByRow(of user: UserKey) throws -> UnreadTotals {
+    var all = try unreadInRows(of: user)
+    let nearest = Limits.counts.nearest
+    for channel in try unreadWithoutFollowing(user) {
+      all.messages += channel.unread - nearest(channel.rowUnread)
+      all.mentions += channel.mentions - nearest(channel.rowMentions)
+      if channel.rowUnread <= 0, channel.rowMentions <= 0, channel.unread > 0 { all.channels += 1 }
+    }
+    return all
   }
 
   /// A member's counts in a crowded channel: those of the row, and with later messages.
   private struct CrowdedCount { let rowUnread, rowMentions, unread, mentions: Int64 }
 
-  /// The counts of the user's crowded channels. `sort_at` is below zero in their rows, and in those of
-  /// channels without a message.
-  private func unreadInCrowds(of user: UserKey) throws -> [CrowdedCount] {
+  /// The counts of the user's crowded channels whose last message is below the user's floor. Their `sort_at`
+  /// is below zero, as in channels without a message.
+  private func unreadWithoutFollowing(_ user: UserKey) throws -> [CrowdedCount] {
     try db.all(
       """
       SELECT m.unread, m.mentions, n.unread, n.mentions
       FROM membership AS m INDEXED BY membership_by_last_message
       CROSS JOIN channel AS c ON c.id = m.channel AND c.is_crowded = 1
       CROSS JOIN crowded_count AS n ON n.user = m.user AND n.channel = m.channel
-      WHERE m.user = ?1 AND m.sort_at < 0
+      WHERE m.user = ?1 AND m.sort_at < 0 AND m.sort_at > -4000000000000000000
       """
     ) {
       $0.bind(1, user.rawValue)
@@ -93,6 +87,21 @@ extension CacheReader {
       CrowdedCount(
         rowUnread: $0.int64(0), rowMentions: $0.int64(1), unread: $0.int64(2), mentions: $0.int64(3))
     }
+  }
+
+  private func unreadInRows(of user: UserKey) throws -> UnreadTotals {
+    try db.first(
+      """
+      SELECT sum(min(unread, ?2)), sum(min(mentions, ?2)), count(*)
+      FROM membership INDEXED BY membership_unread
+      WHERE user = ?1 AND (unread > 0 OR mentions > 0) AND sort_at <> -4000000000000000000
+      """
+    ) {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, Limits.counts.upperBound)
+    } _: {
+      UnreadTotals(messages: $0.int64(0), mentions: $0.int64(1), channels: $0.int64(2))
+    } ?? UnreadTotals()
   }
 
   /// The users who ever connected, with ids after `after`, in order.

@@ -30,6 +30,13 @@ package struct Pace: Sendable, Equatable {
   /// The usual pace.
   package init() {}
 
+  /// The interval between two polls of one of `count` users. With more users than half of the upstream's
+  /// limit can poll that often, it grows for all of them alike.
+  package func userInterval(count: Int) -> Int64 {
+    guard requestsPerSecond > 0 else { return userPoll }
+    return max(userPoll, Int64(Double(count) / (requestsPerSecond / 2) * 1000))
+  }
+
   /// The interval between two checks of one of `count` open channels, if a check makes `requests` requests.
   package func openInterval(count: Int, requests: Int, hasWebhooks: Bool) -> Int64 {
     if hasWebhooks { return max(openPoll, openPollWithWebhooks) }

@@ -7,6 +7,8 @@ struct PriorityLine<Key: Hashable & Sendable, Rank: Comparable & Sendable>: Send
 
   var isEmpty: Bool { heap.isEmpty }
 
+  var count: Int { heap.count }
+
   /// The key's rank; nil: the key is not in the line.
   subscript(key: Key) -> Rank? {
     get { indexes[key].map { heap[$0].rank } }

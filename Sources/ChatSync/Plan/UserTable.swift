@@ -37,6 +37,9 @@ struct UserTable: Sendable {
     }
   }
 
+  /// How many users are active.
+  var active: Int { rests.count }
+
   /// The first user in line whose next job is due. `isListing`: in the line of listings.
   func next(isListing: Bool, now: Int64) -> UserID? {
     let lines = isListing ? listings : polls

@@ -163,6 +163,9 @@ extension Plan {
     changed(user)
   }
 
+  /// The interval between two polls of a user.
+  package var userInterval: Int64 { pace.userInterval(count: users.active) }
+
   /// The user's sync status; nil if the user was never added.
   package func status(of user: UserID) -> UserSyncStatus? {
     guard let work = users[user] else { return nil }
@@ -212,7 +215,7 @@ extension Plan {
     case .changed(let found, let hasMore):
       work.wait.reset()
       for activity in found { met(activity, now: now) }
-      work.pollAt = hasMore ? now : now + pace.userPoll
+      work.pollAt = hasMore ? now : now + userInterval
       if !hasMore { work.isCatchingUp = false }
     case .tokenLost:
       work.phase = .listing(after: nil, done: 0)
@@ -233,7 +236,7 @@ extension Plan {
         work.sweepAt = lacks(.channelChangelog) ? now + pace.sweep : .max
       }
       work.wait.reset()
-      work.pollAt = now + (work.phase == .steady && job != .endSweep(user) ? pace.userPoll : 0)
+      work.pollAt = now + (work.phase == .steady && job != .endSweep(user) ? userInterval : 0)
     }
   }
 

@@ -114,7 +114,7 @@ final class SyncStatusBoard: Sendable {
   private static func connection(
     _ user: UserID, _ status: UserSyncStatus?, _ common: Common, retryAfter: Int64?
   ) -> UserConnection {
-    guard let status else { return UserConnection(user, .connecting) }
+    guard let status else { return UserConnection(user, .connecting, pollInterval: common.idleInterval) }
     var state: UserConnection.State
     switch status.phase {
     case .stopped, .closed: state = .stopped
@@ -132,7 +132,8 @@ final class SyncStatusBoard: Sendable {
       if common.link == .unknown { state = .connecting }
     }
     return UserConnection(
-      user, state, error: error, isSynced: status.isSynced, progress: progress(status, common))
+      user, state, error: error, isSynced: status.isSynced, progress: progress(status, common),
+      pollInterval: common.idleInterval)
   }
 
   /// Prefetch is not counted by user, so each user is told the number of all channels that are behind.

@@ -35,7 +35,7 @@ extension SyncWorker {
       SyncStatusBoard.Common(
         link: plan.link.state, generation: plan.link.generation, nextProbeAt: plan.link.nextProbeAt,
         capabilities: plan.capabilities, openInterval: plan.openInterval(now: now),
-        idleInterval: plan.pace.userPoll, channelsBehind: plan.channelsBehind))
+        idleInterval: plan.userInterval, channelsBehind: plan.channelsBehind))
     for url in plan.channels.takeChangedWatches() {
       board.write(isWatched: plan.channels.watched.contains(url), url)
     }

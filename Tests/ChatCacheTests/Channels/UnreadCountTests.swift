@@ -52,10 +52,11 @@ import Testing
     }
 
     func counts(of user: UserID? = nil) throws -> [Int64] {
-      try cache.read { reader in
-        let totals = try reader.unread(of: try #require(try reader.userKey(of: user ?? base.alice)))
-        return [totals.messages, totals.mentions]
-      }
+      let user = user ?? base.alice
+      let totals = try cache.read { try $0.unread(of: try #require(try $0.userKey(of: user))) }
+      // What is kept and brought up to date is what is counted anew.
+      #expect(try cache.unread(of: user) == totals)
+      return [totals.messages, totals.mentions]
     }
   }
 
