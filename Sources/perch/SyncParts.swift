@@ -108,7 +108,7 @@ struct SyncParts {
     pace.maximumBackoff = Int64(max(values.number("backoff-max"), 100))
     pace.jobs = values.number("upstream-in-flight")
     let rate = values.number("upstream-rate")
-    if rate > 0 { pace.requestsPerSecond = Double(rate) }
+    if rate > 0 { (pace.requestsPerSecond, pace.isRateKnown) = (Double(rate), true) }
     pace.prefetchMessages = values.number("prefetch-messages")
     pace.prefetchRate = Double(values.number("prefetch-rate"))
     return pace

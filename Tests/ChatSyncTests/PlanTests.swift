@@ -135,6 +135,8 @@ struct PlanTests {
     pace.requestsPerSecond = 10
     #expect(pace.openInterval(count: 5, requests: 2, hasWebhooks: false) == 2_000)
     #expect(pace.openInterval(count: 50, requests: 2, hasWebhooks: false) == 20_000)
+    #expect(pace.userInterval(count: 10_000) == 30_000, "no limit is known")
+    pace.isRateKnown = true
     #expect(pace.userInterval(count: 150) == 30_000)
     #expect(pace.userInterval(count: 300) == 60_000, "more users than the limit allows are polled less often")
   }

@@ -9,13 +9,15 @@ import SQLite
 struct FollowedCounts: Sendable {
   /// The last event of the log in that state.
   private(set) var sequence: Int64
+  /// How many channels had become crowded by then.
+  let crowded: Int64
   /// The channels with something unread.
   private(set) var counts: [ChannelKey: Count] = [:]
   private(set) var totals = UnreadTotals()
 
   struct Count: Sendable, Equatable { let unread, mentions: Int64 }
 
-  fileprivate init(at sequence: Int64) { self.sequence = sequence }
+  fileprivate init(at sequence: Int64, crowded: Int64) { (self.sequence, self.crowded) = (sequence, crowded) }
 
   fileprivate mutating func set(_ count: Count?, in channel: ChannelKey) {
     if let old = counts.removeValue(forKey: channel) { add(old, -1) }
@@ -82,7 +84,9 @@ extension CacheReader {
   /// What is unread in the crowded channels that the user follows. `known`: the same in an earlier state.
   func followedCounts(of user: UserKey, since known: FollowedCounts?) throws -> FollowedCounts {
     let last = try lastChange()
-    if var known, let changed = try changedChannels(of: user, since: known.sequence, last) {
+    if var known, try known.crowded == crowdedSoFar(),
+      let changed = try changedChannels(of: user, since: known.sequence, last)
+    {
       for channel in changed { known.set(try followedCount(of: user, in: channel), in: channel) }
       known.reaches(last)
       return known
@@ -112,9 +116,14 @@ extension CacheReader {
 
   /// All of them counted. `sequence`: the last event of this state.
   func followedCounts(of user: UserKey, at sequence: Int64) throws -> FollowedCounts {
-    var all = FollowedCounts(at: sequence)
+    var all = FollowedCounts(at: sequence, crowded: try crowdedSoFar())
     for (channel, count) in try countsOfFollowed(by: user) { all.set(count, in: channel) }
     return all
+  }
+
+  /// How many channels of this file have become crowded.
+  private func crowdedSoFar() throws -> Int64 {
+    try db.first("SELECT value FROM meta WHERE key = 'crowded'") { $0.int64(0) } ?? 0
   }
 
   private func countsOfFollowed(by user: UserKey) throws -> [(ChannelKey, FollowedCounts.Count)] {

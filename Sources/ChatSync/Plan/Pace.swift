@@ -14,6 +14,8 @@ package struct Pace: Sendable, Equatable {
   package var refusedRetry: Int64 = 1_000
   /// The upstream's limit in requests per second, as far as it is known. Polling takes at most half.
   package var requestsPerSecond = 10.0
+  /// Whether the operator gave `requestsPerSecond`. Otherwise users are polled as fast as answers come.
+  package var isRateKnown = false
   /// Requests per second for prefetching, 0 for no limit.
   package var prefetchRate = 5.0
   /// The number of newest messages that are prefetched in each channel.
@@ -30,10 +32,10 @@ package struct Pace: Sendable, Equatable {
   /// The usual pace.
   package init() {}
 
-  /// The interval between two polls of one of `count` users. With more users than half of the upstream's
-  /// limit can poll that often, it grows for all of them alike.
+  /// The interval between two polls of one of `count` users. With more users than half of a known limit can
+  /// poll that often, it grows for all of them alike.
   package func userInterval(count: Int) -> Int64 {
-    guard requestsPerSecond > 0 else { return userPoll }
+    guard isRateKnown, requestsPerSecond > 0 else { return userPoll }
     return max(userPoll, Int64(Double(count) / (requestsPerSecond / 2) * 1000))
   }
 

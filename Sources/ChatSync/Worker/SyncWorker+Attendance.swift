@@ -13,13 +13,13 @@ extension SyncWorker {
   /// Tells the plan, after a start, of the channels that connected users are in.
   func knowChannels() async {
     let lately = clock.wallMilliseconds() - SyncWorker.month
-    await inSlices("know") { last in
-      let found = try self.store.overview(after: last, limit: SyncWorker.slice)
+    await inSlices("know") { worker, last in
+      let found = try worker.store.overview(after: last, limit: SyncWorker.slice)
       for channel in found {
-        self.plan.know(
-          channel.url, isPrefetched: channel.line.isPrefetched(self.plan.pace.prefetchMessages),
+        worker.plan.know(
+          channel.url, isPrefetched: channel.line.isPrefetched(worker.plan.pace.prefetchMessages),
           isUnverified: channel.line.unverified != nil, lastMessageAt: channel.lastMessageAt,
-          isUsed: channel.usedAt > lately, now: self.now)
+          isUsed: channel.usedAt > lately, now: worker.now)
       }
       return found.last?.key
     }
@@ -27,20 +27,19 @@ extension SyncWorker {
 
   /// Looks at all channels of a user who came, rests or goes.
   func sortChannels(of user: UserID) async {
-    await inSlices("attend") { last in
-      let found = try self.store.channels(of: user, after: last, limit: SyncWorker.slice)
-      for channel in found { try self.sort(channel.url) }
+    await inSlices("attend") { worker, last in
+      let found = try worker.store.channels(of: user, after: last, limit: SyncWorker.slice)
+      for channel in found { try worker.sort(channel.url) }
       return found.last?.key
     }
   }
 
   /// Looks at these channels.
   func sort(_ channels: [ChannelURL]) async {
-    var rest = channels[...]
-    await inSlices("attend") { _ in
-      for url in rest.prefix(SyncWorker.slice) { try self.sort(url) }
-      rest = rest.dropFirst(SyncWorker.slice)
-      return rest.isEmpty ? nil : ChannelKey(0)
+    await inSlices("attend") { worker, last in
+      let rest = channels.dropFirst(Int(last?.rawValue ?? 0))
+      for url in rest.prefix(SyncWorker.slice) { try worker.sort(url) }
+      return rest.count > SyncWorker.slice ? ChannelKey(Int64(rest.startIndex + SyncWorker.slice)) : nil
     }
   }
 
@@ -57,17 +56,28 @@ extension SyncWorker {
     return urls
   }
 
-  /// Calls `step` with the last channel of the slice before, until it returns nil.
-  private func inSlices(_ name: String, _ step: (ChannelKey?) throws -> ChannelKey?) async {
-    var last: ChannelKey?
+  private typealias Step = @Sendable (isolated SyncWorker, ChannelKey?) throws -> ChannelKey?
+
+  /// Calls `step` with the last channel of the slice before, until it returns nil. Where the cache fails, the
+  /// rest is tried again later.
+  private func inSlices(_ name: String, after first: ChannelKey? = nil, _ step: @escaping Step) async {
+    var last = first
     repeat {
-      do { last = try step(last) } catch {
+      do { last = try step(self, last) } catch {
         Log.line(.error, "sync_store_failed", ["job": .text(name), "reason": .text("\(error)")])
-        return turn()
+        turn()
+        let reached = last
+        return afterOthers { await self.tryAgain(name, after: reached, step) }
       }
       turn()
       await Task.yield()
     } while last != nil && !isStopped
+  }
+
+  private func tryAgain(_ name: String, after last: ChannelKey?, _ step: @escaping Step) async {
+    // `try?`: the sleep throws only when `stop` canceled it, and then nothing is tried again.
+    try? await Task.sleep(for: .seconds(1))
+    if !isStopped { await inSlices(name, after: last, step) }
   }
 
   /// Tells the plan whether a connected and an active user are in the channel.

@@ -147,6 +147,7 @@ package actor SyncWorker {
     for task in running { await task.value }
     for task in Array(reads.values) { _ = await task.value }
     endWaiting(.stopping)
+    sorting?.cancel()
     await sorting?.value
     await announcing?.value
     await expiring?.value
@@ -186,7 +187,7 @@ package actor SyncWorker {
   }
 
   /// Begins a look at channels when the one under way has ended.
-  private func afterOthers(_ work: @escaping @Sendable () async -> Void) {
+  func afterOthers(_ work: @escaping @Sendable () async -> Void) {
     let earlier = sorting
     sorting = Task(priority: .medium) {
       await earlier?.value

@@ -40,6 +40,18 @@ import Testing
     #expect(few < 12, "no row of a member is among them")
   }
 
+  @Test("B68: totals that were kept hold when a new member makes the channel crowded")
+  func crowdedMeanwhile() throws {
+    let channel = try ChannelWithMessages(mostChangedMembers: 10)
+    defer { channel.cache.close() }
+    try Self.admit(Self.members.prefix(8), to: channel)
+    _ = try Self.changedRows(1, in: channel)
+    #expect(try channel.cache.unread(of: Self.members[0]).messages == 1)
+    try Self.admit(Self.members.dropFirst(8), to: channel)
+    #expect(try channel.cache.read { try $0.isCrowded(try #require(try $0.channelKey(of: channel.url))) })
+    #expect(try channel.cache.unread(of: Self.members[0]).messages == 1)
+  }
+
   @Test("B68: totals that were kept are counted anew where the log does not tell what changed since")
   func trimmedLog() throws {
     let channel = try ChannelWithMessages(mostChangedMembers: 10)
