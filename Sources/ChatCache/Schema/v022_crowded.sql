@@ -31,14 +31,13 @@ WHERE (+x.created_at, x.message_id) > (m.counted_at, m.counted_id)
   AND x.flags & 1 = 0
   AND (x.parent_id IS NULL OR x.flags & 2);
 
--- The counts of a crowded channel's members: what their rows count, and the messages of unread_message. Like every
--- count, at most 1000000000.
+-- The counts of a crowded channel's members: what their rows count, and the messages of unread_message.
 CREATE VIEW crowded_count AS
 SELECT m.user, m.channel,
-  min(1000000000, max(0, m.unread) + (
+  m.unread + (
     SELECT count(*) FROM unread_message AS x WHERE x.user = m.user AND x.channel = m.channel
-  )) AS unread,
-  min(1000000000, max(0, m.mentions) + (
+  ) AS unread,
+  m.mentions + (
     SELECT count(*) FROM unread_message AS x WHERE x.user = m.user AND x.channel = m.channel AND x.is_mention
-  )) AS mentions
+  ) AS mentions
 FROM membership AS m;

@@ -2,14 +2,15 @@ import ChatModel
 import Platform
 import SQLite
 
-/// What is unread for a user in the crowded channels that the user follows, in one state of the cache.
+/// A user's unread messages and mentions in crowded channels (those with many members here), as one
+/// read transaction counted them.
 ///
-/// These counts are computed, and a user may follow a thousand such channels. So they are kept in memory, and
-/// only those channels are counted again that the log names since then.
+/// A user may be in a thousand such channels, and each count reads messages. So the cache keeps the counts in
+/// memory. The next question counts only the channels again in which the event log tells a later change.
 struct FollowedCounts: Sendable {
-  /// The last event of the log in that state.
+  /// The last event of the log that the transaction saw.
   private(set) var sequence: Int64
-  /// How many channels had become crowded by then.
+  /// How many channels had become crowded when they were counted.
   let crowded: Int64
   /// The channels with something unread.
   private(set) var counts: [ChannelKey: Count] = [:]
@@ -81,7 +82,8 @@ extension CacheReader {
   /// The most events after which the counts are brought up to date rather than computed anew.
   private static let mostEvents = 500
 
-  /// What is unread in the crowded channels that the user follows. `known`: the same in an earlier state.
+  /// The user's counts in crowded channels. `known`: what an earlier transaction counted for the user; only
+  /// the channels that changed since are counted again.
   func followedCounts(of user: UserKey, since known: FollowedCounts?) throws -> FollowedCounts {
     let last = try lastChange()
     if var known, try known.crowded == crowdedSoFar(),
@@ -114,7 +116,7 @@ extension CacheReader {
     return changed
   }
 
-  /// All of them counted. `sequence`: the last event of this state.
+  /// All of the user's counts, each counted anew. `sequence`: the last event that this transaction sees.
   func followedCounts(of user: UserKey, at sequence: Int64) throws -> FollowedCounts {
     var all = FollowedCounts(at: sequence, crowded: try crowdedSoFar())
     for (channel, count) in try countsOfFollowed(by: user) { all.set(count, in: channel) }

@@ -95,7 +95,7 @@ struct ChannelTable: Sendable {
     if after { set.insert(url) } else { set.remove(url) }
   }
 
-  /// What the lines depend on in a channel's work.
+  /// The values of a channel's work that decide in which lines the channel waits, and where.
   private struct Traits {
     var moments = InlineArray<8, Int64?>(repeating: nil)
     /// When a prefetch may begin; nil: none may. `Int64.min`: at any time.
