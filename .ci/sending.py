@@ -349,9 +349,14 @@ class World:
             "--upstream-token", "origin", "--backoff-max", "2s", "--uncertain-grace", "3s",
             "--upstream-deduplicates", "yes" if self.options.dedup == "first" else "no")
 
+    def cut(self, act):
+        """Ends the service or its connections, and notes from when until when that took."""
+        began = time.monotonic()
+        act()
+        self.ends.append((began, time.monotonic()))
+
     def restart(self):
-        self.ends.append(time.monotonic())
-        self.service.kill()
+        self.cut(self.service.kill)
         self.killed += 1
         self.start()
 
@@ -434,8 +439,7 @@ class World:
         """The network is back. Connections that hang are ended."""
         self.proxy.fault = None
         self.there("PUT", "/_faults", self.desk([]))
-        self.ends.append(time.monotonic())
-        self.proxy.reset()
+        self.cut(self.proxy.reset)
 
     def pending(self):
         """The rows that are not done yet, also those taken back that the service must still delete upstream."""
@@ -540,8 +544,8 @@ class World:
             answers = [(began, when) for began, when, is_upload in self.proxy.answered[m.name] if is_upload]
             for began, when in answers[:-1]:
                 # The service or its connection ended before the answer came or before its commit.
-                if not any(began <= end <= when + COMMIT + self.stillness.between(when, end) for end in self.ends) \
-                        and not m.is_resent:
+                if not any(began <= ended and end <= when + COMMIT + self.stillness.between(when, end)
+                           for end, ended in self.ends) and not m.is_resent:
                     raise Broken(f"the file of {m.name} was uploaded again: {count}, answered {answers}, "
                                  f"ends {self.ends[-4:]}, stood still {self.stillness.stops[-4:]}")
                 self.again["uploaded"] += 1
