@@ -49,6 +49,8 @@ final class MemoryStore: SyncStore {
     var notes: [Webhook.Note] = []
     var sources: [ChangeSource] = []
     var hasRoom = true
+    /// Whether the disk refuses that a user is stopped.
+    var refusesStop = false
     var roomObservers: [@Sendable () -> Void] = []
   }
 
@@ -83,7 +85,12 @@ final class MemoryStore: SyncStore {
   }
   func refuse(_ user: UserID) async throws {}
   func forgetClosed(after milliseconds: Int64) async throws -> [UserID] { [] }
-  func stop(_ user: UserID) async throws { state.withLock { $0.users[user]?.isStopped = true } }
+  func stop(_ user: UserID) async throws {
+    try state.withLock {
+      if $0.refusesStop { throw CacheError.tooManyWaiting }
+      $0.users[user]?.isStopped = true
+    }
+  }
   func acknowledge(_ user: UserID) async throws {
     state.withLock {
       $0.users[user, default: User()].isClosed = false

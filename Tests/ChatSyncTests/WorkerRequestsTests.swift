@@ -134,6 +134,23 @@ struct WorkerRequestsTests {
     await desk.world.worker.stop()
   }
 
+  @Test("B4, B60: a disconnect that cannot be stored is refused, and the user's sync goes on")
+  func refusedDisconnect() async throws {
+    let desk = try await Desk(channels: [5])
+    let alice = desk.world.alice
+    _ = try await desk.connect(alice).get()
+    #expect(await desk.steady())
+    desk.world.store.state.withLock { $0.refusesStop = true }
+    let result = await withCheckedContinuation { done in
+      desk.syncRequests.disconnect(alice) { done.resume(returning: $0) }
+    }
+    #expect(throws: SyncError.self) { try result.get() }
+    #expect(await World.wait { desk.syncRequests.connection(of: alice).state == .online })
+    let calls = desk.world.upstream.state.withLock { $0.calls }
+    #expect(await World.wait { desk.world.upstream.state.withLock { $0.calls } > calls }, "syncing goes on")
+    await desk.world.worker.stop()
+  }
+
   @Test("B4: an answer about the user that comes after the disconnect does not connect the user again")
   func disconnectedMeanwhile() async throws {
     let desk = try await Desk(channels: [5])

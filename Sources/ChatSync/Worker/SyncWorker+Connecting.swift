@@ -78,12 +78,16 @@ extension SyncWorker {
     }
   }
 
-  /// Stops working for the user, over restarts too (B4).
+  /// Stops working for the user, over restarts too (B4). If that cannot be stored, the work goes on.
   package func disconnect(_ user: UserID) async throws {
+    let before = plan.users[user]?.state.phase ?? .stopped
     plan.stop(user)
     turn()
     await endJobs(of: user)
-    try await store.stop(user)
+    do { try await store.stop(user) } catch {
+      if before != .stopped, before != .closed { connect(user) }
+      throw error
+    }
     await sortChannels(of: user)
   }
 
