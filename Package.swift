@@ -11,6 +11,7 @@ let package = Package(
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
     .systemLibrary(name: "CNettle", pkgConfig: "nettle", providers: [.apt(["nettle-dev"])]),
+    .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson")]),
 
@@ -25,7 +26,8 @@ let package = Package(
     // Perch.
     .target(name: "ChatModel", dependencies: ["Platform"]),
     .target(
-      name: "ChatCache", dependencies: ["ChatModel", "JSON", "SQLite", "CNettle", "CSodium", "Platform"],
+      name: "ChatCache",
+      dependencies: ["ChatModel", "JSON", "SQLite", "CLinux", "CNettle", "CSodium", "Platform"],
       resources: [.embedInCode("Schema")]),
     .target(name: "ChatCollections", dependencies: ["ChatModel", "ChatCache", "JSON", "Platform"]),
     .target(name: "ChatSync", dependencies: ["ChatModel", "ChatCache", "JSON", "CCurl", "Platform"]),

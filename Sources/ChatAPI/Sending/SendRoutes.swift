@@ -80,8 +80,11 @@ private struct Send {
 
   private func accept(parent: Int64?) throws -> Outcome {
     let (user, url, policy) = (caller.user, url, sending.policy)
-    let unsent = asked.unsent(
-      name, in: url, parent: parent, file?.spooled, caller, lifetime: policy.pendingLifetime)
+    // The hash of a file is known when its bytes are on the disk.
+    let makeUnsent: @Sendable () -> UnsentRequest = { [asked, name, caller, file] in
+      asked.unsent(name, in: url, parent: parent, file?.spooled, caller, lifetime: policy.pendingLifetime)
+    }
+    let unsent = file == nil ? makeUnsent() : nil
     let progress = SendProgress(sending, request, caller, url, name.id)
     try progress.subscribe()
     var writing = Sending.Writing(request: request, caller: caller, url: url, name: name.id)
@@ -89,7 +92,7 @@ private struct Send {
     do {
       return try sending.commit(
         writing,
-        { try $0.accept(unsent, of: user, in: url, policy) },
+        { try $0.accept(unsent ?? makeUnsent(), of: user, in: url, policy) },
         keepsFile: { if case .row = $0 { true } else { false } }, failed: { progress.unsubscribe() }
       ) { accepted in
         switch accepted {

@@ -59,7 +59,6 @@ enum UnsentMessageRoutes {
     let (user, policy, spool) = (caller.user, sending.policy, sending.context.cache.spool)
     var writing = Sending.Writing(request: request, caller: caller, url: url, name: nil)
     writing.file = received?.incoming
-    let file = received.map { SentFile($0.incoming.spooled, name: $0.name, mime: $0.mime) }
     do {
       return try sending.commit(
         writing,
@@ -70,7 +69,8 @@ enum UnsentMessageRoutes {
           guard isResent else { throw Problem.notResendable }
           let upload = try writer.reader.upload(of: name, in: laneKey)
           let isMissing = upload.map { $0.url == nil && spool.path(of: $0.file) == nil } ?? false
-          if let file {
+          if let received {
+            let file = SentFile(received.incoming.spooled, name: received.name, mime: received.mime)
             guard upload != nil else { throw Problem.invalid("file", "This message has none: leave it out.") }
             let outcome = try writer.replaceFile(of: name, in: laneKey, by: file, isMissing: isMissing)
             guard outcome != .isOther else { throw Problem.fileMissing }

@@ -1,11 +1,11 @@
 import Glibc
 import Platform
 
-/// A file of the spool while its bytes come in. Its hash is computed meanwhile. If it is released before it
-/// is kept, its bytes are removed.
+/// A file of the spool while its bytes come in. If it is released before it is kept, its bytes are removed.
 ///
 /// One thread at a time has it: the worker thread of its request, then a thread of the spool. Only its
-/// descriptor is shared: the spool syncs the first bytes of a large file while more bytes come.
+/// descriptor is shared: the spool hashes the first bytes of a large file, and begins to store them, while
+/// more bytes come.
 package final class IncomingFile: @unchecked Sendable {  // because one thread at a time has it
   /// Its name in the spool.
   package let name: SpoolName
@@ -16,8 +16,9 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
   private var file: SpoolDescriptor?
   /// Whether its bytes are compared and not stored.
   package let isOnlyHashed: Bool
-  /// Bytes since the last early sync was asked for.
-  private var unsyncedBytes = 0
+  /// Bytes since the spool was last asked to look at the file.
+  private var unseenBytes = 0
+  /// The hash of a file whose bytes are not stored.
   private var hash = SHA256()
   private var digest: [UInt8] = []
   private var waiting = ByteBuffer(capacity: 0)
@@ -27,8 +28,8 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
 
   /// The least bytes of one write, except the last one.
   private static let pieceBytes = 64 << 10
-  /// Bytes after which an early sync is asked for.
-  private static let earlySyncBytes = 4 << 20
+  /// Bytes after which the spool is asked to hash and store what came.
+  private static let earlyBytes = 2 << 20
   /// The least room that is reserved at once for a file that is larger than announced.
   private static let roomBytes = 256 << 10
 
@@ -62,37 +63,39 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
     if waiting.count >= IncomingFile.pieceBytes { try flush() }
   }
 
-  /// Call it after the last byte: writes what is still in memory, and finishes the hash.
+  /// Call it after the last byte: writes what is still in memory.
   package func end() throws(SpoolError) {
     try flush()
     waiting = ByteBuffer(capacity: 0)
-    digest = hash.finish()
   }
 
-  /// The complete file. Call it after `end`.
+  /// The complete file. Call it after the spool has kept the file.
   package var spooled: SpooledFile { SpooledFile(name: name, size: size, hash: digest) }
 
   private func flush() throws(SpoolError) {
+    defer { waiting.clear() }
+    guard let file else { return hash.update(waiting.bytes) }
     var rest = waiting.bytes
-    hash.update(rest)
-    while !rest.isEmpty, let file {
+    while !rest.isEmpty {
       let count = Glibc.write(file.number, rest.baseAddress, rest.count)
       if count < 0, errno == EINTR { continue }
       guard count > 0 else { throw .disk(errno) }
       rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-      unsyncedBytes += count
+      unseenBytes += count
     }
-    waiting.clear()
-    if let file, unsyncedBytes >= IncomingFile.earlySyncBytes {
-      unsyncedBytes = 0
-      spool.syncEarly(file)
+    if unseenBytes >= IncomingFile.earlyBytes {
+      unseenBytes = 0
+      spool.storeEarly(file, to: size)
     }
   }
 
-  /// Syncs the file and its folder to the disk. Runs on a thread of the spool.
+  /// Syncs the file and its folder to the disk, and finishes the hash. Runs on a thread of the spool.
   func sync() throws(SpoolError) {
-    guard let file else { return }
-    try file.sync()
+    guard let file else {
+      digest = hash.finish()
+      return
+    }
+    digest = try file.finish(at: size)
     try spool.syncFolder()
     isOver = true
     self.file = nil

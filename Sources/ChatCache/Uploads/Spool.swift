@@ -72,7 +72,7 @@ package final class Spool: Sendable {
     // Open before it can be listed, or the janitor would take it for an orphan.
     room.withLock { $0.opened(name) }
     let file = openat(
-      folder, name.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+      folder, name.text, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard file >= 0 else {
       let code = errno
       room.withLock {
@@ -118,20 +118,21 @@ package final class Spool: Sendable {
     finish(.disk(EBUSY))
   }
 
-  /// Syncs the bytes of a large file that are written already, so that its last sync is short. Does nothing
-  /// while other work waits for a thread of the spool: a complete file never waits for early syncs of others.
-  func syncEarly(_ file: SpoolDescriptor) {
-    guard file.beginEarlySync() else { return }
+  /// Hashes the first `size` bytes of a file that comes in, and begins to store them, so that little is left
+  /// to do when it is complete. Does nothing while other work waits for a thread of the spool: a complete
+  /// file never waits for incomplete ones.
+  func storeEarly(_ file: SpoolDescriptor, to size: Int) {
+    guard file.beginEarly() else { return }
     let isTaken = queue.update { queue in
       guard !queue.isStopping, queue.waiting.isEmpty else { return false }
       queue.waiting.append {
-        // `try?`: the descriptor keeps the error, and the last sync of the file throws it.
-        try? file.sync()
-        file.endEarlySync()
+        // `try?`: what could not be read is read again when the file is complete.
+        try? file.store(to: size)
+        file.endEarly()
       }
       return true
     }
-    if !isTaken { file.endEarlySync() }
+    if !isTaken { file.endEarly() }
   }
 
   func syncFolder() throws(SpoolError) {

@@ -1,34 +1,67 @@
+import CLinux
 import Glibc
 import Platform
 import Synchronization
 
-/// The descriptor of a file that comes in. Threads of the spool sync it while a worker thread still writes.
+/// The descriptor of a file that comes in. Threads of the spool hash its bytes and begin to store them while
+/// a worker thread still writes.
 ///
 /// It is closed when the last thread releases it.
 final class SpoolDescriptor: Sendable {
   /// The system's number for it.
   let number: Int32
-  /// The first error of a sync. The lock is held through each sync.
-  private let failure = Guarded<Int32?>(nil)
-  private let isSyncingEarly = Atomic<Bool>(false)
+  private let progress = Guarded(Progress())
+  private let isStoringEarly = Atomic<Bool>(false)
+
+  /// How far the threads of the spool have come. One of them at a time has it.
+  private struct Progress {
+    var hash = SHA256()
+    /// The number of bytes that are hashed. The kernel was asked to store them.
+    var size = 0
+  }
+
+  /// The bytes that are read at once for the hash.
+  private static let pieceBytes = 128 << 10
 
   /// Takes over an open descriptor.
   init(_ number: Int32) { self.number = number }
 
   deinit { close(number) }
 
-  /// Syncs the written bytes to the disk. After a failure every call throws the same error: the kernel
-  /// reports a disk error to one `fsync` only, perhaps an early one, but the bytes stay lost.
-  func sync() throws(SpoolError) {
-    try failure.withLock { failure throws(SpoolError) in
-      if failure == nil, fsync(number) != 0 { failure = errno }
-      if let failure { throw .disk(failure) }
+  /// Hashes the bytes up to `size`, which are written already, and has the kernel begin to store them.
+  func store(to size: Int) throws(SpoolError) {
+    try progress.withLock { progress throws(SpoolError) in try store(to: size, &progress) }
+  }
+
+  /// Hashes the rest of the file, which has `size` bytes, and syncs it to the disk. Returns the hash.
+  func finish(at size: Int) throws(SpoolError) -> [UInt8] {
+    try progress.withLock { progress throws(SpoolError) in
+      try store(to: size, &progress)
+      guard fsync(number) == 0 else { throw .disk(errno) }
+      return progress.hash.finish()
     }
   }
 
-  /// Begins a sync before the file is complete. False: another one is under way.
-  func beginEarlySync() -> Bool { !isSyncingEarly.exchange(true, ordering: .relaxed) }
+  private func store(to size: Int, _ progress: inout Progress) throws(SpoolError) {
+    let first = progress.size
+    guard first < size else { return }
+    let piece = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: SpoolDescriptor.pieceBytes, alignment: MemoryLayout<UInt64>.alignment)
+    defer { piece.deallocate() }
+    while progress.size < size {
+      let count = pread(
+        number, piece.baseAddress, min(piece.count, size - progress.size), off_t(progress.size))
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { throw .disk(count < 0 ? errno : EIO) }
+      progress.hash.update(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(piece)[..<count]))
+      progress.size += count
+    }
+    begin_writing_back(number, Int64(first), Int64(size - first))
+  }
 
-  /// Ends an early sync that was made or refused.
-  func endEarlySync() { isSyncingEarly.store(false, ordering: .relaxed) }
+  /// Begins to store bytes before the file is complete. False: a thread does so already.
+  func beginEarly() -> Bool { !isStoringEarly.exchange(true, ordering: .relaxed) }
+
+  /// Ends what `beginEarly` began.
+  func endEarly() { isStoringEarly.store(false, ordering: .relaxed) }
 }
