@@ -697,17 +697,34 @@ class Offline(unittest.TestCase):
         pair.origin("PUT", "/_faults", {"faults": [{"kind": "dark", "path": "/v3/users/*/my_group_channels"}]})
         until("halfway is admitted", lambda: pair.ask("getConnection", "halfway").status == 200)
         pair.cut()
-        names = Names()
         until("it is offline", lambda: pair.ask("getReadiness").json["upstream"] == "offline")
-        for operation in operations():
-            for user, code in [("stranger", "upstream_unreachable"), ("halfway", "not_synced")]:
-                # The demo's own operations have no caller.
-                if operation.has_caller and operation.declares(503, code):
-                    with self.subTest(operation=operation.id, code=code):
-                        place = PLACES[operation.id](names)
-                        answer = pair.ask(operation.id, user, scope="chat admin", **place)
-                        self.assertEqual((answer.status, answer.code), (503, code), answer)
-                        self.assertIn("Retry-After", answer.headers)
+        self.expect_unavailable(pair, "stranger", "upstream_unreachable", Names(), operations())
+        self.expect_unavailable(
+            pair, "halfway", "not_synced", Names(), [each for each in operations() if not each.is_of_view])
+
+    def test_B1_B58_a_view_that_was_cleared_without_the_upstream(self):
+        """The user's channels are not known again: the view is there, and its channel may be, too."""
+        pair = Pair()
+        self.addCleanup(pair.stop)
+        pair.connect("alice")
+        view = pair.ask("openMessageCollection", "alice", body={"channel_url": "general"}).json["id"]
+        channels = pair.ask("openChannelCollection", "alice", body={}).json["id"]
+        pair.cut()
+        until("it is offline", lambda: pair.ask("getReadiness").json["upstream"] == "offline")
+        self.assertLess(pair.ask("clearCache", "alice", scope="chat admin").status, 300)
+        self.expect_unavailable(
+            pair, "alice", "not_synced", Names(view=view, list=channels),
+            [each for each in operations() if each.is_of_view])
+
+    def expect_unavailable(self, pair, user, code, names, asked):
+        for operation in asked:
+            # The demo's own operations have no caller.
+            if operation.has_caller and operation.declares(503, code):
+                with self.subTest(operation=operation.id, code=code):
+                    place = PLACES[operation.id](names)
+                    answer = pair.ask(operation.id, user, scope="chat admin", **place)
+                    self.assertEqual((answer.status, answer.code), (503, code), answer)
+                    self.assertIn("Retry-After", answer.headers)
 
 
 class Unsendable(unittest.TestCase):

@@ -48,6 +48,11 @@ class Operation:
     def declares(self, status, code):
         return (status, code) in self.problems
 
+    @property
+    def is_of_view(self):
+        """Whether it names an open view."""
+        return self.declares(404, "collection_not_found")
+
 
 def problems(document):
     return {(int(status), code) for status, codes in document.get("x-problems", {}).items() for code in codes}

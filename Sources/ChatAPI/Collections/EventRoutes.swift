@@ -30,7 +30,7 @@ enum EventRoutes {
             return ended
           }
           let find = { try names.map { try context.followed($0, of: caller) } }
-          return try Follower.ofThisLog(context, request, find) { targets in
+          return try Follower.ofThisLog(context, request, caller, find) { targets in
             let followed = Followed(
               context: context, caller: caller, targets: targets, hasUserFeed: hasUserFeed)
             return try Poll.answer(followed, request, poll)

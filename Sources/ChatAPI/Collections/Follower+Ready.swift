@@ -1,5 +1,6 @@
 import ChatCache
 import ChatCollections
+import ChatModel
 import MicroHTTP
 import Platform
 
@@ -29,22 +30,37 @@ extension Follower {
   }
 
   /// Runs `body` with the views that `find` finds. Views that were opened before the cache was cleared begin
-  /// anew first (B58), and are found again.
+  /// anew first (B58), and are found again. If their channels are unknown since, the upstream is asked for
+  /// them (B1).
   static func ofThisLog(
-    _ context: CollectionContext, _ request: Request, _ find: @escaping () throws -> [Target],
-    then body: @escaping ([Target]) throws -> Outcome
+    _ context: CollectionContext, _ request: Request, _ caller: Caller,
+    _ find: @escaping () throws -> [Target], then body: @escaping ([Target]) throws -> Outcome
   ) throws -> Outcome {
     let (targets, collections) = (try context.run(find), context.collections)
-    let isCurrent = targets.allSatisfy { target in
+    let old = targets.filter { target in
       switch target {
-      case .messages(let view): collections.isOfThisLog(view)
-      case .channels(let view): collections.isOfThisLog(view)
+      case .messages(let view): !collections.isOfThisLog(view)
+      case .channels(let view): !collections.isOfThisLog(view)
       }
     }
-    guard !isCurrent else { return try body(targets) }
-    return try DurableWrite<Void>().answer(
-      request, submit: { Follower.makeReady(targets, collections, then: $0) }
-    ) { try body(context.run(find)) }
+    guard !old.isEmpty else { return try body(targets) }
+    let urls = old.compactMap { if case .messages(let view) = $0 { view.url } else { nil } }
+    return try inChannels(urls[...], context.route, request, caller) {
+      try DurableWrite<Void>().answer(
+        request, submit: { Follower.makeReady(targets, collections, then: $0) }
+      ) { try body(context.run(find)) }
+    }
+  }
+
+  /// Runs `body` if the caller is in all these channels; they are looked for one after the other.
+  private static func inChannels(
+    _ urls: ArraySlice<ChannelURL>, _ route: RouteContext, _ request: Request, _ caller: Caller,
+    _ body: @escaping () throws -> Outcome
+  ) throws -> Outcome {
+    guard let url = urls.first else { return try body() }
+    return try route.inChannel(request, caller, named: url) { _, caller in
+      try inChannels(urls.dropFirst(), route, request, caller, body)
+    }
   }
 
   private static func makeReady(

@@ -99,7 +99,8 @@ enum MessageCollectionRoutes {
   }
 
   private static func start(_ request: Request) throws -> String? {
-    try CollectionContext.parse(request) { json in
+    guard !request.body.isEmpty else { return nil }
+    return try CollectionContext.parse(request) { json in
       var fields = BodyFields(json)
       let start = fields.position("starting_point")
       if let start, start != "latest", !MessageViewRequest.isPosition(start) {

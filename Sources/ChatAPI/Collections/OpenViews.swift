@@ -75,7 +75,8 @@ struct OpenViews<View: Sendable>: Sendable {
     return try context.route.admitted(request) { caller in
       let name = request.parameter(0)
       if let ended = try context.ended(poll, [name], request, caller) { return ended }
-      return try Follower.ofThisLog(context, request, { [target(try view(name, caller))] }) { targets in
+      let find = { [target(try view(name, caller))] }
+      return try Follower.ofThisLog(context, request, caller, find) { targets in
         try Poll.answer(
           Followed(context: context, caller: caller, targets: targets, hasUserFeed: false), request, poll)
       }

@@ -112,7 +112,7 @@ import Testing
     ]
     #expect(world.waitParked(5))
     #expect(world.ask(String(mine.path.dropLast(7)), method: "DELETE").status == 204)
-    #expect(world.post("\(anew.path.dropLast(7))/reset", "{}").status == 201)
+    #expect(world.post("\(anew.path.dropLast(7))/reset", "").status == 201)
     #expect(world.ask(listPath, method: "DELETE").status == 204)
     for poll in polls { #expect(poll.answer().text("code") == "collection_not_found") }
     for stream in streams { #expect(stream.answer().body.contains("event: gone")) }

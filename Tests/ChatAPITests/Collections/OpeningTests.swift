@@ -81,7 +81,11 @@ import Testing
     let name = world.post("/v1/message-collections", Self.body).text("id")
     try world.cache.write { try $0.clearAll(withUnsent: false) }
     world.syncRequests.tell { $0.onFind = { _, _ in .failure(.notSynced(retryAfter: 1000)) } }
-    #expect(world.ask("/v1/message-collections/\(name)").text("code") == "not_synced")
+    let view = "/v1/message-collections/\(name)"
+    let polls = [
+      "\(view)/events", "\(view)/events?since=now", "/v1/events?collections=\(name)&user_feed=true",
+    ]
+    for path in [view] + polls { #expect(world.ask(path).text("code") == "not_synced", "\(path)") }
     let cache = world.cache
     world.syncRequests.tell {
       $0.onFind = { url, user in
@@ -91,10 +95,13 @@ import Testing
         return .success(true)
       }
     }
-    #expect(world.ask("/v1/message-collections/\(name)").status == 200)
+    for path in polls.map({ $0 + ($0.contains("?") ? "&" : "?") + "wait=0" }) + [view] {
+      try world.cache.write { try $0.clearAll(withUnsent: false) }
+      #expect(world.ask(path).status == 200, "\(path)")
+    }
     world.syncRequests.tell { $0.onFind = { _, _ in .success(false) } }
     try world.cache.write { try $0.clearAll(withUnsent: false) }
-    #expect(world.ask("/v1/message-collections/\(name)").text("code") == "channel_not_found")
+    for path in [view] + polls { #expect(world.ask(path).text("code") == "channel_not_found", "\(path)") }
   }
 
   @Test("B54: an opening whose reading fails while it is held waits for nothing any more, and leaves no view")
