@@ -35,6 +35,7 @@ extern "C" {
 perch_json *perch_json_new(void) { return new (std::nothrow) perch_json; }
 void perch_json_free(perch_json *json) { delete json; }
 const char *perch_json_error(int code) { return error_message(static_cast<error_code>(code)); }
+int perch_json_is_number_error(int code) { return code == NUMBER_ERROR; }
 
 int perch_json_parse(perch_json *json, const char *bytes, size_t length, perch_json_value *root) {
   dom::element element;

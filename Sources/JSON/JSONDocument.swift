@@ -6,8 +6,14 @@ package struct JSONError: Error, CustomStringConvertible, Equatable {
   /// What is wrong, in words for a log or a problem's detail.
   package let description: String
 
+  /// Whether a number is malformed or does not fit into 64 bits.
+  package let isOfNumber: Bool
+
   /// An error that says `description`.
-  package init(_ description: String) { self.description = description }
+  package init(_ description: String, isOfNumber: Bool = false) {
+    self.description = description
+    self.isOfNumber = isOfNumber
+  }
 }
 
 /// A parser that keeps its memory between documents; for one thread at a time.
@@ -36,7 +42,10 @@ package final class JSONParser {
     var root = perch_json_value()
     let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
     let code = perch_json_parse(handle, start, bytes.count, &root)
-    guard code == 0 else { throw JSONError(String(cString: perch_json_error(code))) }
+    guard code == 0 else {
+      throw JSONError(
+        String(cString: perch_json_error(code)), isOfNumber: perch_json_is_number_error(code) != 0)
+    }
     return JSONValue(raw: root)
   }
 

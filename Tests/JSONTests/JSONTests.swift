@@ -69,6 +69,19 @@ import Testing
     #expect(try parser.parse("[1]") { $0.items.compactMap(\.int64) } == [1])
   }
 
+  @Test(
+    "B65: a number that does not fit is told apart from other faults",
+    arguments: [
+      ("[9223372036854775808]", false), ("[18446744073709551616]", true), ("[-9223372036854775809]", true),
+      ("{\"a\":1.}", true), ("{\"a\":1", false),
+    ])
+  func numbers(text: String, isOfNumber: Bool) throws {
+    do {
+      try JSONParser().parse(text) { _ in }
+      #expect(text == "[9223372036854775808]", "\(text) is refused")
+    } catch let error as JSONError { #expect(error.isOfNumber == isOfNumber, "\(text)") }
+  }
+
   @Test("bytes that are no UTF-8 are refused")
   func utf8() {
     for bad: [UInt8] in [[0x22, 0xFF, 0x22], [0x22, 0xC0, 0x80, 0x22], [0x22, 0xED, 0xA0, 0x80, 0x22]] {

@@ -18,6 +18,8 @@ void perch_json_free(perch_json *);
 /* 0, or simdjson's error code. The bytes are copied; simdjson's default depth bounds nesting. */
 int perch_json_parse(perch_json *, const char *bytes, size_t length, perch_json_value *root);
 const char *perch_json_error(int code);
+/* Whether a number is malformed or does not fit into 64 bits. */
+int perch_json_is_number_error(int code);
 
 int perch_json_kind(perch_json_value);
 int perch_json_int64(perch_json_value, int64_t *);   /* 0, or an error: another kind, or out of range */

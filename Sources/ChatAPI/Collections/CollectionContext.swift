@@ -84,8 +84,11 @@ final class CollectionContext: Sendable {
   static func parse<Result>(
     _ bytes: UnsafeRawBufferPointer, _ name: String, _ body: (JSONValue) throws -> Result
   ) throws -> Result {
-    do { return try JSONParser.parse(bytes, body) } catch is JSONError {
-      throw Problem.invalid(name, "Give a JSON object.")
+    do { return try JSONParser.parse(bytes, body) } catch let error as JSONError {
+      throw Problem.invalid(
+        name,
+        error.isOfNumber
+          ? "A number in it is malformed or does not fit into 64 bits." : "Give a JSON object.")
     } catch let error as InvalidFields {
       throw Problem.invalid(error.faults.map { Problem.FieldError($0.field, $0.detail) })
     }
