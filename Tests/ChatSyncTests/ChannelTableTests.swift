@@ -28,7 +28,9 @@ import Testing
       table[url]?.views["v"] =
         Bool.random(using: &random) ? OpenView(id: "v", channel: url, isAtNewest: true) : nil
     case 12: table[url]?.isBusy.toggle()
-    case 13: table[url]?.isNoted.toggle()
+    case 13:
+      table[url]?.isNoted.toggle()
+      if Bool.random(using: &random) { table[url]?.isAwaited.toggle() }
     case 14: table[url]?.isResting.toggle()
     case 15: table[url]?.retryAt = Bool.random(using: &random) ? time : nil
     case 16:

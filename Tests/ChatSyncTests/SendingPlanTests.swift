@@ -75,13 +75,32 @@ struct SendingPlanTests {
     #expect(jobs.contains(Self.send) && jobs.contains(changes), "\(jobs)")
   }
 
-  @Test("B42: sends into an open channel whose look fails are not held by it, and the plan sleeps meanwhile")
-  func openChannel() throws {
+  @Test("B43: what is unsent waits for a look at its open channel after a loss, and for no later one")
+  func openChannelLater() {
     var plan = plan()
     let url = ChannelURL("c0")
     plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 1)
     plan.outboxChanged(Self.lane, now: 1)
+    let jobs = plan.next(now: 1)
+    #expect(jobs.contains(.check(url)) && jobs.contains(Self.send), "\(jobs)")
+  }
+
+  @Test("B42: after a loss, a look at an open channel that fails holds no send; the plan sleeps meanwhile")
+  func openChannel() throws {
+    var plan = plan()
+    let url = ChannelURL("c0")
+    plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 0)
+    for job in plan.next(now: 0) { plan.ended(job, .checked(isPrefetched: true, isInDoubt: false), now: 0) }
+    for _ in 0..<9 { plan.met(.unreachable(reason: "", mayHaveArrived: false), now: 1) }
+    #expect(!plan.link.isOnline)
+    plan.outboxChanged(Self.lane, now: 1)
+    plan.met(nil, now: 1)
     var jobs = plan.next(now: 1)
+    if let changes = jobs.first(where: { $0.user == Self.alice }) {
+      #expect(!jobs.contains(Self.send))
+      plan.ended(changes, .changed([], hasMore: false), now: 1)
+      jobs += plan.next(now: 1)
+    }
     #expect(jobs.contains(.check(url)) && !jobs.contains(Self.send))
     let wake = try #require(plan.wakeAt(now: 1))
     #expect(wake > 100, "a lane that may not go is no reason to wake: \(wake)")

@@ -97,7 +97,7 @@ struct ChannelTable: Sendable {
 
   /// The values of a channel's work that decide in which lines the channel waits, and where.
   private struct Traits {
-    var moments = InlineArray<8, Int64?>(repeating: nil)
+    var moments = InlineArray<9, Int64?>(repeating: nil)
     /// When a prefetch may begin; nil: none may. `Int64.min`: at any time.
     var prefetchAt: Int64?
     var rank = PrefetchRank()

@@ -6,10 +6,15 @@ struct ChannelWork: Sendable {
   var views = TextMap<OpenView>()
   /// When the channel's next check is due; nil: no check is needed.
   var checkAt: Int64?
+  /// Whether the channel was open when the link came back and was not checked since. Sends wait for that
+  /// check.
+  var isCatchingUp = false
   /// When a webhook last made a check due at once.
   var newestNotedAt: Int64?
   /// Whether a webhook asked for the check that is due.
   var isNoted = false
+  /// Whether a client waits for the check that is due.
+  var isAwaited = false
   /// Whether the channel's own fields have to be refreshed.
   var isRefreshDue = false
   /// The messages that webhooks named and that have to be fetched.
@@ -48,6 +53,7 @@ struct ChannelWork: Sendable {
     case .check:
       checkAt = nil
       isNoted = false
+      isAwaited = false
     case .refresh: isRefreshDue = false
     case .message(_, let id):
       messages.removeAll { $0 == id }
@@ -61,7 +67,7 @@ struct ChannelWork: Sendable {
 
   /// The kinds of jobs in a channel, without prefetch. Each kind has a line of its own.
   enum Kind: Int, CaseIterable {
-    case message, refresh, notedCheck, openCheck, check, verify, settle, fill
+    case awaitedCheck, message, refresh, notedCheck, openCheck, check, verify, settle, fill
   }
 
   /// When a job of that kind may begin; nil: none is due, or another job runs.
@@ -69,11 +75,12 @@ struct ChannelWork: Sendable {
     guard !isBusy, !isOfNobody else { return nil }
     let moment =
       switch kind {
+      case .awaitedCheck: heldBack.moment(.check, isAwaited ? checkAt : nil)
       case .message: messages.lazy.map { heldBack.moment(.message($0), messagesAt) }.min() ?? .max
       case .refresh: heldBack.moment(.refresh, isRefreshDue ? refreshAt : nil)
-      case .notedCheck: heldBack.moment(.check, isNoted ? checkAt : nil)
-      case .openCheck: heldBack.moment(.check, !isNoted && isOpen ? checkAt : nil)
-      case .check: heldBack.moment(.check, !isNoted && !isOpen ? checkAt : nil)
+      case .notedCheck: heldBack.moment(.check, !isAwaited && isNoted ? checkAt : nil)
+      case .openCheck: heldBack.moment(.check, !isAwaited && !isNoted && isOpen ? checkAt : nil)
+      case .check: heldBack.moment(.check, !isAwaited && !isNoted && !isOpen ? checkAt : nil)
       case .verify: heldBack.moment(.verify, verifyAt)
       case .settle: heldBack.moment(.settle, settleAt)
       case .fill: fills.lazy.map { heldBack.moment(.fill($0), fillsAt) }.min() ?? .max
@@ -131,6 +138,7 @@ extension Plan {
   /// A client waits for a check of the channel.
   mutating func checkNow(_ url: ChannelURL, now: Int64) {
     channels[url]?.checkAt = now
+    channels[url]?.isAwaited = true
     channels[url]?.retryAt = nil
     channels[url]?.heldBack.letGo(.check)
   }
@@ -235,6 +243,8 @@ extension Plan {
   /// The next job: of the class whose turn it is, or else of the first in order of importance that has one
   /// (B30).
   mutating func pick(now: Int64) -> SyncJob? {
+    // Clients' own requests come before all turns.
+    if let awaited = first(.awaitedCheck, now: now) { return .check(awaited.url) }
     let turn = Share.turns[turns % Share.turns.count]
     for share in [turn] + Share.allCases {
       guard let job = pick(share, now: now) else { continue }
@@ -363,6 +373,7 @@ extension Plan {
       if case .progressed(let isComplete) = outcome { progressed(&work, job, isComplete, now: now) }
       if case .tokenLost = outcome { work.verifyAt = now }
     }
+    if case .check = job { work.isCatchingUp = false }
     if case .check = job, work.isOpen, !work.isResting {
       work.checkAt = work.checkAt ?? now + openInterval(now: now)
       if lacks(.messageChangelog) { work.verifyAt = work.verifyAt ?? now + pace.verify }

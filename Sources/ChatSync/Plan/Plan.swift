@@ -140,7 +140,10 @@ package struct Plan: Sendable {
       channels[url]?.retryAt = nil
       channels[url]?.heldBack = HeldBack()
     }
-    for url in channels.open { channels[url]?.checkAt = now }
+    for url in channels.open {
+      channels[url]?.checkAt = now
+      channels[url]?.isCatchingUp = true
+    }
     releaseLanes(now: now)
   }
 
@@ -159,7 +162,10 @@ package struct Plan: Sendable {
     guard link.isOnline else { return jobs }
     while let job = pickForSlot(now: now) {
       running.insert(job)
-      if let user = job.user { users[user]?.isBusy = true }
+      if let user = job.user {
+        users[user]?.isBusy = true
+        users[user]?.isAwaited = false
+      }
       if let url = job.channel { channels[url]?.started(job, now: now) }
       if case .send(let lane) = job { startedSending(lane) }
       jobs.append(job)

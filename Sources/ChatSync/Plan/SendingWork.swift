@@ -60,8 +60,9 @@ extension Plan {
     // After a (re)connect the user's changes come first. Sends do not wait for a long listing, nor for a
     // usual poll, which may be late if there are many users.
     if user.phase == .steady, user.isCatchingUp, user.isBusy || user.pollAt <= now { return false }
-    guard let channel = channels[lane.channel], channel.isOpen, !channel.isOfNobody else { return true }
-    // A check of the channel that may begin now comes first. A check that waits after a failure does not.
+    guard let channel = channels[lane.channel], channel.isCatchingUp, channel.isOpen, !channel.isOfNobody
+    else { return true }
+    // So do the messages of an open channel. A check that waits after a failure holds nothing up.
     let check = max(channel.heldBack.moment(.check, channel.checkAt), channel.retryAt ?? 0)
     return !channel.isBusy && check > now
   }

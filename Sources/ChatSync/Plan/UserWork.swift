@@ -29,6 +29,8 @@ struct UserWork: Sendable {
   var isBusy = false
   /// Whether the user's data is being removed: no job begins until that has ended (B4).
   var isHeld = false
+  /// Whether a client waits for the poll that is due.
+  var isAwaited = false
   var hasUnsent = false
   /// Whether the changes since the user's last connect are still being fetched: unsent rows wait for that
   /// (B30).
@@ -52,8 +54,8 @@ struct UserWork: Sendable {
   struct Turn: Equatable {
     /// Whether the job pages through the user's channels.
     let isListing: Bool
-    /// Whether the user comes before the others: nothing of the user is cached yet, or unsent messages wait
-    /// for the poll.
+    /// Whether the user comes before the others: a client waits for the poll, nothing of the user is cached
+    /// yet, or unsent messages wait for the poll.
     let isPreferred: Bool
     /// The moment at which the job may begin. Who waits longest is next.
     let since: Int64
@@ -65,7 +67,7 @@ struct UserWork: Sendable {
     guard isFree else { return nil }
     return Turn(
       isListing: phase.isListing,
-      isPreferred: phase == .connecting && !isCached || isCatchingUp && hasUnsent, since: pollAt)
+      isPreferred: isAwaited || phase == .connecting && !isCached || isCatchingUp && hasUnsent, since: pollAt)
   }
 
   /// When the user goes idle without a further request (B4).
@@ -139,6 +141,7 @@ extension Plan {
   mutating func pollNow(_ user: UserID, now: Int64) -> Bool {
     guard users[user]?.phase == .steady else { return false }
     users[user]?.pollAt = now
+    users[user]?.isAwaited = true
     return true
   }
 
