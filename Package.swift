@@ -40,12 +40,13 @@ let package = Package(
         .embedInCode("Contract"), .embedInCode("Clients"), .embedInCode("ChatPage"),
         .embedInCode("Reference"),
       ]),
+    .target(name: "Load", dependencies: ["CLinux", "JSON", "Platform"]),
     .target(name: "Origin", dependencies: ["SQLite", "MicroHTTP", "JSON", "CSodium", "CCurl", "Platform"]),
     .executableTarget(
       name: "perch",
       dependencies: [
-        "ChatModel", "ChatCache", "ChatCollections", "ChatSync", "ChatAPI", "Origin", "MicroHTTP", "JSON",
-        "Platform",
+        "ChatModel", "ChatCache", "ChatCollections", "ChatSync", "ChatAPI", "Origin", "Load", "MicroHTTP",
+        "JSON", "Platform",
       ]),
     .executableTarget(
       name: "Benchmarks",
@@ -62,6 +63,7 @@ let package = Package(
     .testTarget(
       name: "SQLiteTests", dependencies: ["SQLite", "CSQLite", "CSQLitePrefetch", "Platform", "TestFolders"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
+    .testTarget(name: "LoadTests", dependencies: ["Load"]),
     .testTarget(
       name: "MicroHTTPTests", dependencies: ["MicroHTTP", "Platform", "TestFolders"]),
     .testTarget(name: "ChatModelTests", dependencies: ["ChatModel"]),

@@ -369,6 +369,48 @@ class Demos(unittest.TestCase):
             shutil.rmtree(place)
             os.unlink(program)
 
+    def load(self, *words):
+        """Runs `perch load` beside the demo, to its end."""
+        return subprocess.run(
+            [PERCH, "load", "--url", self.demo.url, "--origin", self.demo.origin, "--origin-token", self.demo.key,
+             "--data", self.place.name + "/data", *words],
+            env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+
+    def test_a_load_reports_what_was_sent_and_told(self):
+        done = self.load(
+            "--users", "12", "--channels", "9", "--parked", "6", "--messages", "20/s", "--pages", "10/s", "--time", "3s")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("errors: none; deliveries that did not come: 0", done.stdout)
+        self.assertIn("12 of 12 users connected", done.stderr)
+        counts = {name: int(count) for name, count in re.findall(r"^([a-z ]+?) {2,}(\d+) ", done.stdout, re.M)}
+        self.assertEqual((counts["accepted"], counts["pages"]), (30, 30))
+        texts = []
+        for number in range(9):
+            channel = f"/v3/group_channels/load-12-9-{number}"
+            page = self.upstream(channel + "/messages?message_ts=0&next_limit=200&prev_limit=0&include=true")[1]
+            members = self.upstream(channel + "/members?limit=100")[1]["members"]
+            self.assertEqual(len(members), 10)
+            texts += [message["message"] for message in page["messages"]]
+        self.assertEqual(len(texts), 60, "half through the service, half at the stand-in")
+        self.assertEqual(len(set(texts)), 60, "each once")
+        told = counts["delivered"] + counts["delivered from the chat server"]
+        self.assertGreater(told, 20)
+        # A second load of the same sizes finds what the first one made.
+        again = self.load(
+            "--users", "12", "--channels", "9", "--parked", "6", "--messages", "5/s", "--pages", "0/s", "--time", "1s")
+        self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
+
+    def test_a_load_that_cannot_begin_says_why(self):
+        for words, reason in [
+                (["--users", "2", "--parked", "3"], "--parked: at most as many as --users, 2"),
+                (["--messages", "often"], "--messages: a number from 0 to 100000 and /s, such as 20/s"),
+                (["--url", "https://127.0.0.1"], "--url: https://127.0.0.1 does not begin with http://"),
+                (["--origin-token", "wrong"], "users at the chat server: 400"),
+                (["--data", self.place.name + "/nothing"], "secret")]:
+            done = self.load(*words)
+            self.assertNotEqual(done.returncode, 0, words)
+            self.assertIn(reason, done.stderr)
+
     def test_elsewhere_there_is_no_demo(self):
         self.assertEqual(ask(URL + "/demo")[0], 404)
         self.assertEqual(ask(URL + "/demo/upstream", "PUT", {"up": False})[0], 404)

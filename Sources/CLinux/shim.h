@@ -1,4 +1,5 @@
 #pragma once
+#include <sys/epoll.h>
 #include <sys/types.h>
 
 /* Declared here, because <fcntl.h> declares it only with _GNU_SOURCE, which Swift's Glibc module does not set. */

@@ -395,6 +395,32 @@ struct PlanTests {
     #expect(!plan.isOpen(url))
   }
 
+  @Test("B34: reads that webhooks tell are fetched once a second for a channel, other changes at once")
+  func gatheredReads() {
+    var run = PlanRun(users: 1, open: 0)
+    run.go(until: 1_000) { _, _, _ in }
+    let url = ChannelURL("c0")
+    run.plan.know(url, isPrefetched: true, isUnverified: false, lastMessageAt: 1, now: run.now)
+    run.plan.attend(url, isOfNobody: false, isResting: false, now: run.now)
+    var refreshes: [Int64] = []
+    func go(until end: Int64) {
+      run.go(until: end) { job, began, _ in if job == .refresh(url) { refreshes.append(began) } }
+    }
+    let start = run.now
+    for moment in stride(from: start, to: start + 5_000, by: 50) {
+      run.plan.noteWebhook(.channel, in: url, message: 0, isRead: true, now: run.now)
+      go(until: moment + 50)
+    }
+    #expect(refreshes.first == start && (5...6).contains(refreshes.count), "\(refreshes)")
+    #expect(zip(refreshes, refreshes.dropFirst()).allSatisfy { $1 - $0 >= 1_000 }, "\(refreshes)")
+    refreshes = []
+    let renamed = run.now
+    run.plan.noteWebhook(.channel, in: url, message: 0, isRead: true, now: renamed)
+    run.plan.noteWebhook(.channel, in: url, message: 0, now: renamed)
+    go(until: renamed + 300)
+    #expect(refreshes.count == 1 && refreshes[0] - renamed < 200, "a name does not wait: \(refreshes)")
+  }
+
   @Test(
     "B11: with a channel changelog no sweep is due after ten minutes, and nothing wakes the worker for one")
   func noSweepIsDue() {

@@ -10,23 +10,26 @@ package enum ProcessMetrics {
       (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000
       + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000
     text.metric("perch_process_cpu_milliseconds_total", .counter, "Processor time used.", Int64(milliseconds))
-    if let pages = residentPages() {
+    if let pages = memoryPages(), pages.count >= 3 {
+      let size = Int64(sysconf(Int32(_SC_PAGESIZE)))
+      text.metric("process_resident_memory_bytes", .gauge, "Resident memory.", pages[1] * size)
       text.metric(
-        "process_resident_memory_bytes", .gauge, "Resident memory.",
-        Int64(pages) * Int64(sysconf(Int32(_SC_PAGESIZE))))
+        "perch_process_own_memory_bytes", .gauge, "Resident memory without pages of files.",
+        (pages[1] - pages[2]) * size)
     }
     if let count = openDescriptors() {
       text.metric("process_open_fds", .gauge, "Open file descriptors.", Int64(count))
     }
   }
 
-  private static func residentPages() -> Int? {
+  /// The numbers of pages: of the address space, resident ones, and of these the pages of files.
+  private static func memoryPages() -> [Int64]? {
     guard let file = fopen("/proc/self/statm", "re") else { return nil }
     defer { fclose(file) }
     var line = [CChar](repeating: 0, count: 128)
     guard fgets(&line, Int32(line.count), file) != nil else { return nil }
     let text = line.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
-    return text.split(separator: " ").dropFirst().first.flatMap { Int($0) }
+    return text.split(separator: " ").compactMap { Int64($0) }
   }
 
   private static func openDescriptors() -> Int? {

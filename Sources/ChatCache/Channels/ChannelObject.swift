@@ -32,7 +32,7 @@ extension CacheReader {
         m.mentions
       ),
       m.state, m.role, m.is_muted, m.last_read_at, m.hidden_state, m.inviter, m.invited_at, m.floor_at,
-      c.updated_at, \(listColumns)
+      c.updated_at, c.reader_count, \(listColumns)
     """
 
   /// The columns that place a channel in a list.
@@ -57,7 +57,7 @@ extension CacheReader {
           m.mentions
         ),
         m.state, m.role, m.is_muted, m.last_read_at, m.hidden_state, m.inviter, m.invited_at, m.floor_at,
-        c.updated_at
+        c.updated_at, c.reader_count
       FROM membership AS m
       JOIN channel AS c ON c.id = m.channel
       WHERE m.user = ?1 AND m.channel = ?2
@@ -95,6 +95,7 @@ extension CacheReader {
     }
     writer.name("read_receipts")
     writer.splice(row.bytes(6))
+    if !row.isNull(19) { writer.field("reader_count", row.int64(19)) }
     writer.field("unread_message_count", row.int64(8))
     writer.field("unread_mention_count", row.int64(9))
     writer.name("my_member_state")

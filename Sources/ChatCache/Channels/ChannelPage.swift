@@ -61,7 +61,7 @@ extension CacheReader {
 
   /// The sort key of a row's channel. Its url, times and texts are the columns from `first` on, as at the end
   /// of `channelColumns`.
-  static func key(_ row: Row, _ order: ChannelQuery.Order, from first: Int32 = 19) -> ChannelListKey {
+  static func key(_ row: Row, _ order: ChannelQuery.Order, from first: Int32 = 20) -> ChannelListKey {
     let url = row.string(first)
     switch order {
     case .latestLastMessage: return ChannelListKey(time: row.int64(first + 1), text: "", channelURL: url)

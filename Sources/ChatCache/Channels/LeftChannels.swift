@@ -162,6 +162,14 @@ extension CacheWriter {
       )
     """,
     """
+    DELETE FROM read_position
+    WHERE channel = ?1
+      AND user_id <= (
+        SELECT max(user_id)
+        FROM (SELECT user_id FROM read_position WHERE channel = ?1 ORDER BY user_id LIMIT ?2)
+      )
+    """,
+    """
     DELETE FROM channel_metadata
     WHERE channel = ?1
       AND key <= (
@@ -179,7 +187,7 @@ extension CacheWriter {
       SET name = '', name_key = '', custom_type = '', created_at = 0, is_distinct = 0, is_public = 0,
         is_super = 0, is_frozen = 0, member_count = 0, joined_member_count = 0, last_message_at = NULL,
         last_message_id = NULL, last_message = NULL, body = ?2, read_receipts = CAST('{}' AS BLOB),
-        metadata = NULL, message_token = NULL, evicted_at = NULL, evicted_id = NULL
+        reader_count = NULL, metadata = NULL, message_token = NULL, evicted_at = NULL, evicted_id = NULL
       WHERE id = ?1
       """
     ) {

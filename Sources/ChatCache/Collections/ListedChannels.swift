@@ -30,7 +30,7 @@ extension CacheReader {
       try write(row, parts, into: &writer)
       let goesOn = try body(
         ListedChannel(
-          url: ExactText(row.string(19)), key: CacheReader.key(row, query.order), object: writer.finish()))
+          url: ExactText(row.string(20)), key: CacheReader.key(row, query.order), object: writer.finish()))
       guard goesOn else { return }
     }
   }

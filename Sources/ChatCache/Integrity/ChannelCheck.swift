@@ -58,7 +58,8 @@ private struct ChannelCheck {
       """
       SELECT
         channel_url, name, name_key, created_at, last_message_at, last_message_id, last_message, body,
-        read_receipts, metadata, version, cached_messages, cached_bytes, is_crowded
+        read_receipts, metadata, version, cached_messages, cached_bytes, is_crowded,
+        coalesce(reader_count, 0), (SELECT count(*) FROM read_position AS p WHERE p.channel = channel.id)
       FROM channel
       WHERE id = ?1
       """
@@ -70,6 +71,9 @@ private struct ChannelCheck {
       }
       if !json.reads(fieldsOf: row.bytes(7)) { notes.append((.channel, "body is not JSON")) }
       if !json.reads(row.bytes(8), .object) { notes.append((.channel, "read_receipts is not a JSON object")) }
+      if row.int64(14) != row.int64(15) {
+        notes.append((.channel, "reader_count is \(row.int64(14)), of \(row.int64(15)) read positions"))
+      }
       if row.int64(10) > end {
         notes.append((.version, "the channel's version is \(row.int64(10)), the log's last \(end)"))
       }

@@ -62,6 +62,7 @@ extension CacheWriter {
       $0.bind(4, copyOf: stored.readReceipts)
       $0.bind(5, limit)
     }
+    try countReadersAgain(in: channel)
     try db.run("UPDATE channel SET metadata = NULL WHERE id = ?1") { $0.bind(1, channel.rawValue) }
     try db.run("DELETE FROM channel_metadata WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
     if let metadata = stored.metadata { _ = try store(metadata, of: channel) }

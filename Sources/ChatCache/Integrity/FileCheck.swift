@@ -65,6 +65,7 @@ extension CacheReader {
   private static let dependents: [(table: String, owner: String, column: String)] = [
     ("message", "channel", "channel"), ("tombstone", "channel", "channel"), ("segment", "channel", "channel"),
     ("channel_metadata", "channel", "channel"), ("member", "channel", "channel"),
+    ("read_position", "channel", "channel"),
     ("membership", "channel", "channel"), ("membership", "user", "user"), ("collection", "user", "user"),
   ]
 
@@ -167,6 +168,7 @@ extension CacheWriter {
       DELETE FROM segment WHERE channel NOT IN (SELECT id FROM channel);
       DELETE FROM channel_metadata WHERE channel NOT IN (SELECT id FROM channel);
       DELETE FROM member WHERE channel NOT IN (SELECT id FROM channel);
+      DELETE FROM read_position WHERE channel NOT IN (SELECT id FROM channel);
       DELETE FROM membership WHERE channel NOT IN (SELECT id FROM channel);
       DELETE FROM membership WHERE user NOT IN (SELECT id FROM user);
       DELETE FROM collection WHERE user NOT IN (SELECT id FROM user);

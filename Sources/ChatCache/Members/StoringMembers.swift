@@ -79,6 +79,7 @@ extension CacheWriter {
       $0.bind(5, copyOf: body)
       $0.bind(6, sequence)
     }
+    if old == nil { try setReadPosition(of: member.userID, in: channel) }
     return old == nil ? .new : changed > 0 ? .changed : .same
   }
 

@@ -84,7 +84,7 @@ extension CacheWriter {
   package func clearAll(withUnsent: Bool) throws {
     for table in [
       "collection", "message", "tombstone", "segment", "membership", "member", "member_list",
-      "channel_metadata", "thread", "channel", "event", "webhook_note",
+      "channel_metadata", "read_position", "thread", "channel", "event", "webhook_note",
     ] {
       try db.execute("DELETE FROM \(table)")
     }

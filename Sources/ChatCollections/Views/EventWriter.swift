@@ -112,7 +112,7 @@ struct EventWriter: ~Copyable {
     _ members: [ExactText], in view: ChannelView, _ reader: CacheReader, collection: String?
   ) throws -> [[UInt8]] {
     guard !members.isEmpty else { return [] }
-    let moments = try reader.readReceipts(of: view.channel)
+    let moments = try reader.readPositions(of: members, in: view.channel)
     return members.compactMap { member in
       guard let moment = moments[member] else { return nil }
       return event("channel.read", .read, collection: collection) { json in

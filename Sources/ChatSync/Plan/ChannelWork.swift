@@ -22,6 +22,8 @@ struct ChannelWork: Sendable {
   /// Since when messages, refresh and gaps wait for a turn. The channel that waits longest is next.
   var messagesAt: Int64 = 0
   var refreshAt: Int64 = 0
+  /// When the last refresh began.
+  var refreshedAt: Int64?
   var fillsAt: Int64 = 0
   var isPrefetched = false
   var verifyAt: Int64?
@@ -54,7 +56,9 @@ struct ChannelWork: Sendable {
       checkAt = nil
       isNoted = false
       isAwaited = false
-    case .refresh: isRefreshDue = false
+    case .refresh:
+      isRefreshDue = false
+      refreshedAt = now
     case .message(_, let id):
       messages.removeAll { $0 == id }
       messagesAt = now
@@ -165,11 +169,12 @@ extension Plan {
   /// Whether missing messages are counted in the channel (B28).
   package func countsMissing(_ url: ChannelURL) -> Bool { channels[url]?.countsMissing ?? false }
 
-  /// A webhook named something in the channel (B34).
+  /// A webhook named something in the channel (B34). `isRead`: it tells that a member has read on. Of a
+  /// channel whose members read all the time, one refresh a second has the positions of all.
   package mutating func noteWebhook(
-    _ kind: Webhook.Note.Kind, in url: ChannelURL, message: Int64, now: Int64
+    _ kind: Webhook.Note.Kind, in url: ChannelURL, message: Int64, isRead: Bool = false, now: Int64
   ) {
-    let delay = pace.webhookNoteDelay
+    let (delay, readInterval) = (pace.webhookNoteDelay, pace.readInterval)
     change(url) {
       // The webhook may tell that a user of this cache joined the channel.
       $0.isOfNobody = false
@@ -190,7 +195,8 @@ extension Plan {
         if $0.messages.isEmpty { $0.messagesAt = now }
         $0.messages.append(message)
       case .channel:
-        if !$0.isRefreshDue { $0.refreshAt = now }
+        let earliest = isRead ? ($0.refreshedAt ?? now - readInterval) + readInterval : now
+        $0.refreshAt = $0.isRefreshDue ? min($0.refreshAt, max(now, earliest)) : max(now, earliest)
         $0.isRefreshDue = true
       }
     }

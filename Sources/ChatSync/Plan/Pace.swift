@@ -24,6 +24,8 @@ package struct Pace: Sendable, Equatable {
   package var webhookMemory: Int64 = 300_000
   /// How long a listing for a webhook note waits for further notes of its channel (B34).
   package var webhookNoteDelay: Int64 = 100
+  /// The shortest interval between two refreshes of a channel because members have read on.
+  package var readInterval: Int64 = 1_000
   /// The largest wait after failures.
   package var maximumBackoff: Int64 = 60_000
   /// The most jobs at once; clients' own reads are not counted.

@@ -171,7 +171,8 @@ extension SyncWorker {
         pendingNotes[note.channel, default: PendingNotes()].isMissed = true
       case .message, .channel: break
       }
-      plan.noteWebhook(note.kind, in: note.channel, message: note.messageID, now: now)
+      plan.noteWebhook(
+        note.kind, in: note.channel, message: note.messageID, isRead: note.source == .read, now: now)
     }
   }
 }

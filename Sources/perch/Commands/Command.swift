@@ -14,7 +14,7 @@ struct Command: Sendable {
   let run: @Sendable (SettingValues) throws -> Int32
 
   /// All commands, in the order of the help.
-  static let all: [Command] = [.serve, .sync, .origin, .demo, .token, .check, .cache, .clear, .health]
+  static let all: [Command] = [.serve, .sync, .origin, .demo, .token, .check, .cache, .clear, .health, .load]
 
   /// What `perch NAME --help` prints.
   var help: String {

@@ -97,6 +97,9 @@ struct Damage: Sendable, CustomTestStringConvertible {
     Damage(
       "read receipts that are no JSON", .channel,
       "UPDATE channel SET read_receipts = CAST('[' AS BLOB) WHERE id = 1"),
+    Damage(
+      "a count of read positions that are not there", .channel,
+      "UPDATE channel SET reader_count = 101 WHERE id = 1"),
     Damage("a name's key that is another's", .channel, "UPDATE channel SET name_key = 'other' WHERE id = 1"),
     Damage(
       "metadata that is no JSON", .channel,

@@ -1,0 +1,158 @@
+import ChatModel
+import JSON
+import SQLite
+
+// Up to when members have read a channel. A channel keeps up to 100 positions as one JSON text, which answers
+// splice. More of them lie in the table `read_position`, so that one member who reads on does not rewrite the
+// positions of all; then answers tell their number, and the member list tells each.
+
+/// Bounds of read positions.
+package enum ReadPositions {
+  /// The most positions in the answer of a channel.
+  package static let mostInChannel = 100
+  /// Up to so many positions are looked up one by one, and not read together.
+  fileprivate static let mostLookedUp = 16
+}
+
+extension CacheWriter {
+  /// Stores how far members have read; no position goes back. Returns the members whose position advanced.
+  func store(receipts: [ExactText: Int64], of channel: ChannelKey) throws -> [ExactText] {
+    let known = try reader.readPositions(of: receipts.keys, in: channel)
+    let advanced = receipts.filter { user, moment in known[user].map { $0 < moment } ?? true }
+    guard !advanced.isEmpty else { return [] }
+    for (user, moment) in advanced {
+      try db.run("UPDATE member SET read_at = max(read_at, ?3) WHERE channel = ?1 AND user_id = ?2") {
+        $0.bind(1, channel.rawValue)
+        $0.bind(2, user.text)
+        $0.bind(3, moment)
+      }
+    }
+    if try reader.readerCount(of: channel) != nil {
+      try insert(advanced, of: channel, added: advanced.count { known[$0.key] == nil })
+    } else {
+      let all = try reader.readReceipts(of: channel).merging(advanced) { $1 }
+      if all.count > ReadPositions.mostInChannel {
+        try write([:], of: channel)
+        try db.run("UPDATE channel SET reader_count = 0 WHERE id = ?1") { $0.bind(1, channel.rawValue) }
+        try insert(all, of: channel, added: all.count)
+      } else {
+        try write(all, of: channel)
+      }
+    }
+    return advanced.keys.sorted()
+  }
+
+  /// Writes positions into the table. `added`: how many of them are new there.
+  private func insert(_ positions: [ExactText: Int64], of channel: ChannelKey, added: Int) throws {
+    for (user, moment) in positions {
+      try db.run(
+        """
+        INSERT INTO read_position (channel, user_id, read_at)
+        VALUES (?1, ?2, ?3)
+        ON CONFLICT (channel, user_id) DO UPDATE SET read_at = excluded.read_at
+        """
+      ) {
+        $0.bind(1, channel.rawValue)
+        $0.bind(2, user.text)
+        $0.bind(3, moment)
+      }
+    }
+    guard added > 0 else { return }
+    try db.run("UPDATE channel SET reader_count = reader_count + ?2 WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, added)
+    }
+  }
+
+  /// Writes all positions of a channel that has few.
+  private func write(_ positions: [ExactText: Int64], of channel: ChannelKey) throws {
+    var writer = JSONWriter()
+    writer.beginObject()
+    for (user, moment) in positions.sorted(by: { $0.key < $1.key }) {
+      user.text.utf8.withContiguousStorageIfAvailable { writer.name(UnsafeRawBufferPointer($0)) }
+      writer.value(moment)
+    }
+    writer.endObject()
+    let text = writer.finish().array
+    try db.run("UPDATE channel SET read_receipts = ?2 WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, copyOf: text)
+    }
+  }
+
+  /// Makes the channel's number that of the table's rows.
+  func countReadersAgain(in channel: ChannelKey) throws {
+    try db.run(
+      """
+      UPDATE channel
+      SET reader_count = (SELECT nullif(count(*), 0) FROM read_position WHERE channel = ?1)
+      WHERE id = ?1
+      """
+    ) { $0.bind(1, channel.rawValue) }
+  }
+
+  /// Gives a member whose row is new the position that was known before.
+  func setReadPosition(of user: String, in channel: ChannelKey) throws {
+    let name = ExactText(user)
+    guard let moment = try reader.readPositions(of: [name], in: channel)[name] else { return }
+    try db.run("UPDATE member SET read_at = ?3 WHERE channel = ?1 AND user_id = ?2") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, user)
+      $0.bind(3, moment)
+    }
+  }
+}
+
+extension CacheReader {
+  /// How far these members have read, in ms. A member of whom that is not known is left out; others may be
+  /// among them.
+  package func readPositions(
+    of users: some Collection<ExactText>, in channel: ChannelKey
+  ) throws -> [ExactText: Int64] {
+    guard try readerCount(of: channel) != nil else { return try readReceipts(of: channel) }
+    guard users.count <= ReadPositions.mostLookedUp else { return try allReadPositions(of: channel) }
+    var found: [ExactText: Int64] = [:]
+    for user in users {
+      found[user] = try db.first("SELECT read_at FROM read_position WHERE channel = ?1 AND user_id = ?2") {
+        $0.bind(1, channel.rawValue)
+        $0.bind(2, user.text)
+      } _: {
+        $0.int64(0)
+      }
+    }
+    return found
+  }
+
+  /// The number of positions in the table; nil: the channel has few, in its row.
+  func readerCount(of channel: ChannelKey) throws -> Int64? {
+    try db.first("SELECT reader_count FROM channel WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
+    } _: {
+      $0.int64OrNil(0)
+    } ?? nil
+  }
+
+  private func allReadPositions(of channel: ChannelKey) throws -> [ExactText: Int64] {
+    var rows = try db.rows("SELECT user_id, read_at FROM read_position WHERE channel = ?1") {
+      $0.bind(1, channel.rawValue)
+    }
+    var found: [ExactText: Int64] = [:]
+    while let row = try rows.next() { found[ExactText(row.string(0))] = row.int64(1) }
+    return found
+  }
+
+  /// The positions in the channel's row.
+  fileprivate func readReceipts(of channel: ChannelKey) throws -> [ExactText: Int64] {
+    try db.first("SELECT read_receipts FROM channel WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
+    } _: { row in
+      try JSONParser.parse(row.bytes(0)) { json in
+        var receipts: [ExactText: Int64] = [:]
+        for (user, moment) in json.fields {
+          receipts[ExactText(String(decoding: user, as: UTF8.self))] = moment.int64 ?? 0
+        }
+        return receipts
+      }
+    } ?? [:]
+  }
+}

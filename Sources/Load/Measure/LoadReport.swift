@@ -1,0 +1,104 @@
+/// The report of a load, as text.
+package struct LoadReport: Sendable {
+  /// What was asked for, in a line.
+  package var title = ""
+  /// What each second measured.
+  package var seconds: [Second] = []
+  /// Errors by what failed, such as `send 503`.
+  package var errors: [String: Int] = [:]
+  /// The deliveries that did not come: each message and the user who was not told.
+  package var missing: [String] = []
+
+  private static let percentiles: [Double] = [50, 95, 99, 100]
+  private static let plotWidth = 60
+  private static let missingShown = 10
+
+  /// An empty report.
+  package init() {}
+
+  /// Whether everything that was asked for came.
+  package var isClean: Bool { errors.isEmpty && missing.isEmpty }
+
+  /// All of it.
+  package var text: String {
+    var lines = ["", title, "", LoadReport.row("ms", ["count", "p50", "p95", "p99", "most"])]
+    let rows: [(name: String, samples: KeyPath<Second, Samples>)] = [
+      ("accepted", \.accepted), ("delivered", \.delivered),
+      ("delivered from the chat server", \.deliveredFromServer), ("pages", \.pages),
+    ]
+    for row in rows { lines.append(LoadReport.row(row.name, LoadReport.cells(all(row.samples)))) }
+    lines += ["", plot("delivered, p99 each second, ms") { $0.delivered.percentiles([99])?[0] ?? 0 }]
+    lines.append(plot("memory, MB") { ($0.machine?.memoryBytes ?? 0) / 1_000_000 })
+    lines += ["", machine, "errors: \(errorsText); deliveries that did not come: \(missing.count)"]
+    lines += missing.prefix(LoadReport.missingShown).map { "not told: \($0)" }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  /// The line that is shown while the load runs; `elapsed` in seconds.
+  package static func progress(
+    _ second: Second, _ machine: Machine?, elapsed: Int, errors: Int
+  ) -> String {
+    let (accepted, delivered) = (second.accepted, second.delivered)
+    return clock(elapsed)
+      + " · \(accepted.count) accepted, p99 \(shown(accepted.percentiles([99])?[0])) ms"
+      + " · \(delivered.count + second.deliveredFromServer.count) delivered, p99 "
+      + "\(shown(delivered.percentiles([99])?[0])) ms"
+      + " · \(shown(machine.map { $0.memoryBytes / 1_000_000 })) MB · \(errors) errors"
+  }
+
+  private func all(_ path: KeyPath<Second, Samples>) -> Samples {
+    var all = Samples()
+    for second in seconds { all.add(second[keyPath: path]) }
+    return all
+  }
+
+  /// Memory, processor and disk over the run.
+  private var machine: String {
+    let known = seconds.compactMap(\.machine)
+    guard let first = known.first, let last = known.last, known.count > 1 else {
+      return "the service's metrics could not be read"
+    }
+    let used = (last.processorMilliseconds - first.processorMilliseconds) / 10 / Double(known.count - 1)
+    let megabytes = { (bytes: Double) in LoadReport.shown(bytes / 1_000_000) + " MB" }
+    let later = known.count > 120 ? "\(megabytes(known[120].memoryBytes)) after two minutes, " : ""
+    return "memory: \(megabytes(first.memoryBytes)) at first, \(later)"
+      + "\(megabytes(last.memoryBytes)) at the end; processor: \(LoadReport.shown(used)) % of one; "
+      + "cache: \(megabytes(first.cacheBytes)) at first, \(megabytes(last.cacheBytes)) at the end"
+  }
+
+  private var errorsText: String {
+    errors.isEmpty
+      ? "none" : errors.sorted { $0.key < $1.key }.map { "\($0.value) × \($0.key)" }.joined(separator: ", ")
+  }
+
+  private func plot(_ name: String, _ value: (Second) -> Double) -> String {
+    let values = seconds.map(value)
+    return "\(LoadReport.padded(name, 32)) \(Plot.line(values, width: LoadReport.plotWidth))"
+      + "  0 to \(LoadReport.shown(values.max()))"
+  }
+
+  private static func cells(_ samples: Samples) -> [String] {
+    ["\(samples.count)"]
+      + (samples.percentiles(percentiles)?.map { shown($0) } ?? percentiles.map { _ in "–" })
+  }
+
+  private static func row(_ name: String, _ cells: [String]) -> String {
+    padded(name, 32) + cells.map { String(repeating: " ", count: max(1, 10 - $0.count)) + $0 }.joined()
+  }
+
+  private static func padded(_ text: String, _ width: Int) -> String {
+    text + String(repeating: " ", count: max(0, width - text.count))
+  }
+
+  /// A number with one digit after the point.
+  private static func shown(_ value: Double?) -> String {
+    guard let value else { return "–" }
+    let tenths = Int((value * 10).rounded())
+    return "\(tenths / 10).\(tenths % 10)"
+  }
+
+  private static func clock(_ seconds: Int) -> String {
+    let rest = seconds % 60
+    return "\(seconds / 60):\(rest < 10 ? "0" : "")\(rest)"
+  }
+}

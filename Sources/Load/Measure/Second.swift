@@ -1,0 +1,39 @@
+/// What one second of a load measured.
+package struct Second: Sendable {
+  /// Sends, from the moment that they were due until the answer.
+  package var accepted = Samples()
+  /// Messages sent through Perch, from the moment that they were due until a parked poll told another member.
+  package var delivered = Samples()
+  /// The same for messages that were sent at the chat server.
+  package var deliveredFromServer = Samples()
+  /// Pages of messages.
+  package var pages = Samples()
+  /// What the service told of itself at the second's end; nil: it did not.
+  package var machine: Machine?
+
+  /// Nothing measured yet.
+  package init() {}
+}
+
+/// What the service uses.
+package struct Machine: Sendable, Equatable {
+  /// Memory without pages of files, in bytes.
+  package let memoryBytes: Double
+  /// The processor time since the service's start, in ms.
+  package let processorMilliseconds: Double
+  /// The bytes of the cache.
+  package let cacheBytes: Double
+
+  /// Reads the text of `/metrics`; nil: it lacks one of the values.
+  package init?(metrics text: String) {
+    let lines = text.split(separator: "\n")
+    func value(_ name: String) -> Double? {
+      lines.first { $0.hasPrefix(name + " ") }.flatMap { Double($0.dropFirst(name.count + 1)) }
+    }
+    guard let memory = value("perch_process_own_memory_bytes"),
+      let processor = value("perch_process_cpu_milliseconds_total"),
+      let cache = value("perch_cache_used_bytes")
+    else { return nil }
+    (memoryBytes, processorMilliseconds, cacheBytes) = (memory, processor, cache)
+  }
+}

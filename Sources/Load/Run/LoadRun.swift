@@ -1,0 +1,266 @@
+import JSON
+import Platform
+
+/// One load: makes the users and channels at the chat server, connects the users to Perch, lets some follow
+/// views by long polls, sends messages and reads pages, and measures.
+///
+/// All of it runs on one thread. Times count from the moment something was due, so a service that answers
+/// late cannot slow down what it is asked.
+package final class LoadRun {
+  let settings: LoadSettings
+  let loop = EventLoop()
+  let json = JSONParser()
+  private let service: ConnectionPool
+  private let server: ConnectionPool
+  private let metrics: ConnectionPool
+  private let tell: (String) -> Void
+  private let isStopped: () -> Bool
+  private var random = SystemRandomNumberGenerator()
+
+  var report = LoadReport()
+  /// What the present second measured so far.
+  var second = Second()
+  var sent: Sent
+  /// The followers of each channel.
+  var readers: [Int: [Reader]] = [:]
+  /// Deliveries that have to come, and those that came.
+  var expected = 0
+  var delivered = 0
+
+  private static let connections = 64
+  /// How often something is tried again, each a second after the last time, until the load cannot begin.
+  private static let tries = 120
+  /// How long the last deliveries are waited for, in seconds.
+  private static let lastSeconds = 30
+
+  /// `tell`: gets each line of progress. `isStopped`: asked once a second.
+  package init(_ settings: LoadSettings, tell: @escaping (String) -> Void, isStopped: @escaping () -> Bool) {
+    self.settings = settings
+    self.tell = tell
+    self.isStopped = isStopped
+    service = ConnectionPool(to: settings.service, loop, connections: LoadRun.connections)
+    server = ConnectionPool(to: settings.server, loop, connections: LoadRun.connections)
+    metrics = ConnectionPool(to: settings.metrics.host, loop, connections: 1)
+    sent = Sent(run: "load-\(Clock.system.wallMilliseconds())")
+  }
+
+  /// Runs the load to its end and returns what it measured.
+  package func run() throws -> LoadReport {
+    let plan = settings.plan
+    try each(plan.users, "users at the chat server") { [self] in makeUser($0, $1) }
+    try each(plan.channels, "channels at the chat server") { [self] in makeChannel($0, $1) }
+    try each(plan.users, "users connected") { [self] in connect($0, $1) }
+    try each(plan.parked, "views followed") { [self] in follow($0, $1) }
+    report.errors = [:]
+    sendAndRead()
+    awaitLast()
+    for reader in readers.values.joined() { reader.stop() }
+    report.missing = missing
+    report.title =
+      "\(plan.users) users, \(plan.channels) channels of \(plan.members), \(plan.parked) parked polls, "
+      + "\(settings.messagesPerSecond) messages and \(settings.pagesPerSecond) pages a second "
+      + "for \(report.seconds.count) s"
+    return report
+  }
+
+  // MARK: - Preparing
+
+  /// Does something for each number. `body` reports whether it is done; else it is tried again.
+  private func each(
+    _ count: Int, _ name: String, _ body: @escaping (Int, @escaping (Failed?) -> Void) -> Void
+  ) throws {
+    var done = 0
+    var failure: LoadFailure?
+    func attempt(_ number: Int, _ left: Int) {
+      body(number) { [self] failed in
+        guard let failed else {
+          done += 1
+          return
+        }
+        guard left > 0, !failed.isFinal else {
+          failure = LoadFailure(description: "\(name): \(failed.reason)")
+          return
+        }
+        loop.after(milliseconds: 1_000) { attempt(number, left - 1) }
+      }
+    }
+    for number in 0..<count { attempt(number, LoadRun.tries) }
+    while done < count, failure == nil {
+      loop.run(until: loop.now + 1_000_000_000) { done < count && failure == nil ? .max : nil }
+      tell("\(done) of \(count) \(name)")
+      if isStopped() { failure = LoadFailure(description: "stopped") }
+    }
+    if let failure { throw failure }
+  }
+
+  /// Why something was not done.
+  struct Failed {
+    let reason: String
+    /// Whether it would fail again.
+    var isFinal = false
+  }
+
+  private func failed(_ status: Int?, _ body: UnsafeRawBufferPointer) -> Failed? {
+    guard let status else { return Failed(reason: "the connection ended before the answer") }
+    guard status >= 300 else { return nil }
+    let text = String(decoding: body.prefix(300), as: UTF8.self)
+    return Failed(reason: "\(status) \(text)", isFinal: [400, 401, 403].contains(status))
+  }
+
+  private func makeUser(_ user: Int, _ then: @escaping (Failed?) -> Void) {
+    let id = settings.plan.userID(user)
+    make("/v3/users", #"{"user_id":"\#(id)","nickname":"\#(id)","profile_url":""}"#, then)
+  }
+
+  private func makeChannel(_ channel: Int, _ then: @escaping (Failed?) -> Void) {
+    let plan = settings.plan
+    let members = (0..<plan.members).map { "\"\(plan.userID(plan.member($0, of: channel)))\"" }
+    let url = plan.channelURL(channel)
+    let list = members.joined(separator: ",")
+    make(
+      "/v3/group_channels",
+      #"{"channel_url":"\#(url)","name":"\#(url)","is_distinct":false,"user_ids":[\#(list)]}"#, then)
+  }
+
+  /// Makes something at the chat server, unless an earlier load made it.
+  private func make(_ path: String, _ body: String, _ then: @escaping (Failed?) -> Void) {
+    server.send(Request(method: "POST", path: path, headers: settings.serverHeaders, body: body)) {
+      [self] status, answer in
+      let isThere = status == 400 && String(decoding: answer, as: UTF8.self).contains("400202")
+      then(isThere ? nil : failed(status, answer))
+    }
+  }
+
+  private func connect(_ user: Int, _ then: @escaping (Failed?) -> Void) {
+    let headers = settings.headers(settings.plan.userID(user))
+    service.send(Request(method: "PUT", path: "/v1/connection", headers: headers)) { [self] in
+      then(failed($0, $1))
+    }
+  }
+
+  private func follow(_ number: Int, _ then: @escaping (Failed?) -> Void) {
+    let (user, channel) = settings.plan.reader(number)
+    let reader = Reader(self, user: user, channel: channel)
+    reader.open { [self] status, body in
+      if let failed = failed(status, body) { return then(failed) }
+      readers[channel, default: []].append(reader)
+      reader.poll()
+      then(nil)
+    }
+  }
+
+  // MARK: - The load
+
+  private func sendAndRead() {
+    let start = loop.now
+    let end = start + UInt64(settings.seconds) * 1_000_000_000
+    var messages = Pace(settings.messagesPerSecond, from: start)
+    var pages = Pace(settings.pagesPerSecond, from: start)
+    // The last second ends with the run.
+    var ticks = Pace(1, from: start + 1_000_000_000)
+    loop.run(until: end) { [self] in
+      let now = loop.now
+      while let due = messages.take(now: now) { send(due, isFromServer: messages.count % 2 == 0) }
+      while let due = pages.take(now: now) { readPage(due) }
+      while ticks.take(now: now) != nil {
+        endSecond()
+        if isStopped() { return nil }
+      }
+      return min(messages.next, pages.next, ticks.next)
+    }
+    endSecond()
+  }
+
+  private func awaitLast() {
+    for _ in 0..<LoadRun.lastSeconds where delivered < expected {
+      loop.run(until: loop.now + 1_000_000_000) { delivered < expected ? .max : nil }
+      endSecond()
+    }
+  }
+
+  private func endSecond() {
+    let index = report.seconds.count
+    report.seconds.append(second)
+    second = Second()
+    metrics.send(Request(path: settings.metrics.path)) { [self] status, body in
+      if status == 200 {
+        report.seconds[index].machine = Machine(metrics: String(decoding: body, as: UTF8.self))
+      }
+    }
+    let known = report.seconds.last { $0.machine != nil }
+    tell(
+      LoadReport.progress(
+        report.seconds[index], known?.machine, elapsed: index + 1, errors: report.errors.values.reduce(0, +)))
+  }
+
+  private func send(_ due: UInt64, isFromServer: Bool) {
+    let plan = settings.plan
+    let channel = Int.random(in: 0..<plan.channels, using: &random)
+    let sender = plan.member(Int.random(in: 0..<plan.members, using: &random), of: channel)
+    let number = sent.add(
+      Sent.Message(due: due, isFromServer: isFromServer, channel: channel, sender: sender))
+    let text = sent.text(of: number)
+    let (id, url) = (plan.userID(sender), plan.channelURL(channel))
+    if isFromServer {
+      let body = #"{"message_type":"MESG","user_id":"\#(id)","message":"\#(text)"}"#
+      server.send(
+        Request(
+          method: "POST", path: "/v3/group_channels/\(url)/messages", headers: settings.serverHeaders,
+          body: body)
+      ) { [self] status, _ in
+        if note(status, "send at the chat server") { expect(number) }
+      }
+    } else {
+      service.send(
+        Request(
+          method: "POST", path: "/v1/channels/\(url)/messages", headers: settings.headers(id),
+          body: #"{"message":"\#(text)"}"#)
+      ) { [self] status, _ in
+        guard note(status, "send") else { return }
+        second.accepted.add(nanoseconds: loop.now - due)
+        expect(number)
+      }
+    }
+  }
+
+  /// A message was accepted: all others who follow the channel have to be told.
+  private func expect(_ number: Int) {
+    sent.accept(number)
+    let message = sent.messages[number]
+    expected += readers[message.channel, default: []].count { $0.user != message.sender }
+  }
+
+  /// The deliveries that did not come.
+  private var missing: [String] {
+    sent.messages.indices.flatMap { number -> [String] in
+      let message = sent.messages[number]
+      guard message.isAccepted else { return [] }
+      return readers[message.channel, default: []].filter {
+        $0.user != message.sender && !$0.isTold(of: number)
+      }.map {
+        "message \(sent.text(of: number)) of \(settings.plan.channelURL(message.channel)), "
+          + settings.plan.userID($0.user)
+      }
+    }
+  }
+
+  private func readPage(_ due: UInt64) {
+    let plan = settings.plan
+    let channel = Int.random(in: 0..<plan.channels, using: &random)
+    let user = plan.member(Int.random(in: 0..<plan.members, using: &random), of: channel)
+    let request = Request(
+      path: "/v1/channels/\(plan.channelURL(channel))/messages?limit=30",
+      headers: settings.headers(plan.userID(user)))
+    service.send(request) { [self] status, _ in
+      if note(status, "page") { second.pages.add(nanoseconds: loop.now - due) }
+    }
+  }
+
+  /// Counts an error. True: it is none.
+  @discardableResult
+  func note(_ status: Int?, _ name: String) -> Bool {
+    if let status, (200..<300).contains(status) { return true }
+    report.errors["\(name) \(status.map { "\($0)" } ?? "cut off")", default: 0] += 1
+    return false
+  }
+}

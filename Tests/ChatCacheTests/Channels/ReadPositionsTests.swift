@@ -1,0 +1,143 @@
+import ChatModel
+import JSON
+import TestFolders
+import TestSupport
+import Testing
+
+@testable import ChatCache
+
+/// Read positions of few and of many members.
+@Suite struct ReadPositionsTests {
+  private static let alice = UserID("alice")
+  private static let url = ChannelURL("general")
+
+  private func withCache(_ body: (Cache) throws -> Void) throws {
+    let cache = try Cache(Cache.Configuration(directory: TestFolder.make("positions")))
+    defer { cache.close() }
+    try cache.write { writer in
+      try writer.acknowledge(Self.alice)
+      _ = try writer.store([ChannelWithMessages.channel(Self.url)], of: Self.alice, .listing(sweep: 1))
+    }
+    try body(cache)
+  }
+
+  private func read(_ receipts: [String: Int64], _ cache: Cache) throws {
+    var record = ChannelWithMessages.channel(Self.url)
+    record.readReceipts = Dictionary(uniqueKeysWithValues: receipts.map { (ExactText($0), $1) })
+    let changed = record
+    _ = try cache.write { try $0.store([changed], of: Self.alice, .refresh(.read)) }
+  }
+
+  private func list(_ users: [String], _ cache: Cache) throws {
+    var record = ChannelWithMessages.channel(Self.url)
+    record.members = users.map {
+      MemberRecord(userID: $0, nickname: $0, state: .joined, body: Array("\"user_id\":\"\($0)\"".utf8))
+    }
+    let changed = record
+    _ = try cache.write { try $0.store([changed], of: Self.alice, .refresh(.channelRefresh)) }
+  }
+
+  /// What the channel's answer says, and the members' positions in the member list.
+  private func shown(_ cache: Cache) throws -> (
+    receipts: [String: Int64], count: Int64?, ofMembers: [String: Int64]
+  ) {
+    try cache.read { reader in
+      let key = try #require(try reader.userKey(of: Self.alice))
+      let view = try #require(try reader.view(of: Self.url, for: key))
+      let object = try reader.channel(view)?.array ?? []
+      var (receipts, ofMembers): ([String: Int64], [String: Int64]) = ([:], [:])
+      let count = try object.withUnsafeBytes { bytes in
+        try JSONParser.parse(bytes) { json -> Int64? in
+          for (user, moment) in try #require(json["read_receipts"]).fields {
+            receipts[String(decoding: user, as: UTF8.self)] = moment.int64
+          }
+          return json["reader_count"]?.int64
+        }
+      }
+      let page = try reader.members(of: view, after: "", limit: 1_000)
+      let items = Array("[".utf8) + page.items.array + Array("]".utf8)
+      try items.withUnsafeBytes { bytes in
+        try JSONParser.parse(bytes) { json in
+          for member in json.items {
+            ofMembers[member["user_id"]?.string ?? ""] = member["last_read_at"]?.int64
+          }
+        }
+      }
+      return (receipts, count, ofMembers)
+    }
+  }
+
+  @Test("B11: a channel and its member list show each position, however many there are", arguments: 1...6)
+  func model(seed: Int) throws {
+    try withCache { cache in
+      var random = SeededRandom(seed: UInt64(seed))
+      var model: [String: Int64] = [:]
+      var members: Set<String> = []
+      for step in 0..<60 {
+        if Int.random(in: 0..<4, using: &random) == 0 {
+          members.formUnion((0..<20).map { _ in "u\(Int.random(in: 0..<160, using: &random))" })
+          try list(members.sorted(), cache)
+        } else {
+          let count = [1, 2, 10, 40].randomElement(using: &random) ?? 1
+          var receipts: [String: Int64] = [:]
+          for _ in 0..<count {
+            receipts["u\(Int.random(in: 0..<160, using: &random))"] = Int64.random(
+              in: 1...500, using: &random)
+          }
+          let before = try cache.read { try $0.lastChange() }
+          try read(receipts, cache)
+          let isNews = receipts.contains { $1 > model[$0] ?? .min }
+          let after = try cache.read { try $0.lastChange() }
+          #expect((after > before) == isNews, "seed \(seed), step \(step)")
+          model.merge(receipts) { max($0, $1) }
+        }
+        let shown = try shown(cache)
+        let isMany = model.count > ReadPositions.mostInChannel
+        #expect(shown.receipts == (isMany ? [:] : model), "seed \(seed), step \(step)")
+        #expect(shown.count == (isMany ? Int64(model.count) : nil), "seed \(seed), step \(step)")
+        for member in members {
+          #expect(
+            shown.ofMembers[member] == model[member, default: 0], "seed \(seed), step \(step), \(member)")
+        }
+        let asked = (0..<3).map { _ in ExactText("u\(Int.random(in: 0..<160, using: &random))") }
+        let found = try cache.read { reader in
+          try reader.readPositions(of: asked, in: try #require(try reader.channelKey(of: Self.url)))
+        }
+        for user in asked { #expect(found[user] == model[user.text]) }
+      }
+      #expect(model.count > ReadPositions.mostInChannel, "both ways were gone")
+      #expect(try cache.check().findings.isEmpty)
+    }
+  }
+
+  @Test("B11: one of 5 000 members who reads on costs what one of 50 does")
+  func narrow() throws {
+    func pages(_ count: Int) throws -> Int {
+      var pages = 0
+      try withCache { cache in
+        try read(Dictionary(uniqueKeysWithValues: (0..<count).map { ("u\($0)", 1) }), cache)
+        try read(["u7": 2], cache)
+        let before = cache.walBytes
+        for moment in 3..<23 { try read(["u7": Int64(moment)], cache) }
+        pages = (cache.walBytes - before) / 20 / 4096
+      }
+      return pages
+    }
+    let (few, many) = (try pages(50), try pages(5_000))
+    #expect(many <= few + 3, "\(many) pages a read, \(few) with 50 members")
+  }
+
+  @Test("B58: a cleared cache, and a channel that everybody left, keep no position")
+  func gone() throws {
+    func positions(_ cache: Cache) throws -> Int64? {
+      try cache.read { try $0.db.first("SELECT count(*) FROM read_position") { $0.int64(0) } }
+    }
+    let receipts = Dictionary(uniqueKeysWithValues: (0..<300).map { ("u\($0)", Int64($0 + 1)) })
+    try withCache { cache in
+      try read(receipts, cache)
+      #expect(try positions(cache) == 300)
+      try cache.write { try $0.clearAll(withUnsent: false) }
+      #expect(try positions(cache) == 0)
+    }
+  }
+}

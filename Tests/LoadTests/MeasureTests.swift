@@ -1,0 +1,67 @@
+import Testing
+
+@testable import Load
+
+/// Percentiles, the plot and the report.
+struct MeasureTests {
+  @Test("percentiles are those of the sorted samples", arguments: [1, 2, 3, 10, 99, 100, 1_000])
+  func percentiles(count: Int) throws {
+    var random = SystemRandomNumberGenerator()
+    let times = (0..<count).map { _ in UInt64.random(in: 0...5_000_000, using: &random) * 1000 }
+    var samples = Samples()
+    for time in times { samples.add(nanoseconds: time) }
+    let sorted = times.sorted()
+    for percent in [1.0, 50, 95, 99, 100] {
+      // The smallest time that so many percent of the samples do not exceed.
+      let naive = try #require(
+        sorted.first { time in
+          Double(sorted.count { $0 <= time }) >= percent / 100 * Double(count) - 0.000_001
+        })
+      #expect(samples.percentiles([percent])?[0] == Double(naive) / 1_000_000, "\(percent) of \(count)")
+    }
+    #expect(Samples().percentiles([50]) == nil)
+  }
+
+  @Test("a plot has a bar for each share of the values, and none is wider than asked for")
+  func plot() {
+    #expect(Plot.line([0, 7, 3.5], width: 60) == "▁█▅")
+    #expect(Plot.line([0, 0], width: 60) == "▁▁" && Plot.line([], width: 60).isEmpty)
+    let line = Plot.line((0..<100).map { $0 == 99 ? 70 : 0 }, width: 10)
+    #expect(line == "▁▁▁▁▁▁▁▁▁█", "the largest of a share counts")
+  }
+
+  @Test("metrics that lack a value are none")
+  func machine() {
+    let text = """
+      # HELP perch_process_own_memory_bytes Resident memory without pages of files.
+      perch_process_own_memory_bytes 1000000
+      perch_process_cpu_milliseconds_total 20
+      perch_cache_used_bytes 3000000
+      """
+    #expect(Machine(metrics: text)?.cacheBytes == 3_000_000)
+    #expect(Machine(metrics: "perch_process_own_memory_bytes 1") == nil)
+  }
+
+  @Test("a report names errors and what did not come, and is clean without them")
+  func report() {
+    var report = LoadReport()
+    report.title = "two users"
+    var second = Second()
+    second.accepted.add(nanoseconds: 1_500_000)
+    second.machine = Machine(
+      metrics: "perch_process_own_memory_bytes 5000000\nperch_process_cpu_milliseconds_total 100\n"
+        + "perch_cache_used_bytes 0")
+    report.seconds = [second, second]
+    #expect(report.isClean && report.text.contains("errors: none; deliveries that did not come: 0"))
+    let row = report.text.split(separator: "\n").first { $0.hasPrefix("accepted ") }
+    #expect(row?.split(separator: " ") == ["accepted", "2", "1.5", "1.5", "1.5", "1.5"])
+    #expect(
+      report.text.contains("memory: 5.0 MB at first, 5.0 MB at the end; processor: 0.0 % of one"))
+    report.errors = ["send 503": 2]
+    #expect(!report.isClean && report.text.contains("errors: 2 × send 503"))
+    report.errors = [:]
+    report.missing = ["message 7 of channel c, user u"]
+    let last = "not come: 1\nnot told: message 7 of channel c, user u\n"
+    #expect(!report.isClean && report.text.hasSuffix(last))
+  }
+}
