@@ -369,16 +369,16 @@ class Demos(unittest.TestCase):
             shutil.rmtree(place)
             os.unlink(program)
 
-    def load(self, *words):
+    def load(self, **settings):
         """Runs `perch load` beside the demo, to its end."""
+        settings = {"url": self.demo.url, "origin": self.demo.origin, "origin_token": self.demo.key,
+                    "data": self.place.name + "/data"} | settings
+        words = [word for name, value in settings.items() for word in ("--" + name.replace("_", "-"), str(value))]
         return subprocess.run(
-            [PERCH, "load", "--url", self.demo.url, "--origin", self.demo.origin, "--origin-token", self.demo.key,
-             "--data", self.place.name + "/data", *words],
-            env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+            [PERCH, "load", *words], env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
 
     def test_a_load_reports_what_was_sent_and_told(self):
-        done = self.load(
-            "--users", "12", "--channels", "9", "--parked", "6", "--messages", "20/s", "--pages", "10/s", "--time", "3s")
+        done = self.load(users=12, channels=9, parked=6, messages="20/s", pages="10/s", time="3s")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("errors: none; deliveries that did not come: 0", done.stdout)
         self.assertIn("12 of 12 users connected", done.stderr)
@@ -396,20 +396,41 @@ class Demos(unittest.TestCase):
         told = counts["delivered"] + counts["delivered from the chat server"]
         self.assertGreater(told, 20)
         # A second load of the same sizes finds what the first one made.
-        again = self.load(
-            "--users", "12", "--channels", "9", "--parked", "6", "--messages", "5/s", "--pages", "0/s", "--time", "1s")
+        again = self.load(users=12, channels=9, parked=6, messages="5/s", pages="0/s", time="1s")
         self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
 
     def test_a_load_that_cannot_begin_says_why(self):
-        for words, reason in [
-                (["--users", "2", "--parked", "3"], "--parked: at most as many as --users, 2"),
-                (["--messages", "often"], "--messages: a number from 0 to 100000 and /s, such as 20/s"),
-                (["--url", "https://127.0.0.1"], "--url: https://127.0.0.1 does not begin with http://"),
-                (["--origin-token", "wrong"], "users at the chat server: 400"),
-                (["--data", self.place.name + "/nothing"], "secret")]:
-            done = self.load(*words)
-            self.assertNotEqual(done.returncode, 0, words)
+        for settings, reason in [
+                ({"users": 2, "parked": 3}, "--parked: at most as many as --users, 2"),
+                ({"messages": "often"}, "--messages: a number from 0 to 100000 and /s, such as 20/s"),
+                ({"url": "https://127.0.0.1"}, "--url: https://127.0.0.1 does not begin with http://"),
+                ({"origin_token": "wrong"}, "users at the chat server: 4"),
+                ({"origin": f"http://127.0.0.1:{free_port()}"}, "users at the chat server: nobody answers"),
+                ({"data": self.place.name + "/nothing"}, "secret")]:
+            done = self.load(**settings)
+            self.assertNotEqual(done.returncode, 0, settings)
             self.assertIn(reason, done.stderr)
+
+    def test_a_load_beside_a_service_that_hangs_is_not_clean(self):
+        demo = Demo(self.place.name + "/hangs")
+        data = self.place.name + "/hangs"
+        try:
+            load = subprocess.Popen(
+                [PERCH, "load", "--url", demo.url, "--origin", demo.origin, "--origin-token", demo.key, "--data", data,
+                 "--users", "5", "--channels", "5", "--parked", "2", "--messages", "20/s", "--time", "6s"],
+                env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            while not load.stderr.readline().startswith("0:02"):
+                pass
+            demo.process.send_signal(signal.SIGSTOP)
+            while not load.stderr.readline().startswith("0:09"):
+                pass
+            load.send_signal(signal.SIGINT)
+            report, _ = load.communicate(timeout=60)
+            self.assertEqual(load.returncode, 1)
+            self.assertRegex(report, r"errors: \d+ × page without an answer, \d+ × send")
+        finally:
+            demo.process.send_signal(signal.SIGCONT)
+            demo.stop()
 
     def test_elsewhere_there_is_no_demo(self):
         self.assertEqual(ask(URL + "/demo")[0], 404)

@@ -49,6 +49,22 @@ import Testing
     #expect((began[.channelChanges(user)] ?? .max) - now < 500, "\(began)")
   }
 
+  @Test("B15: a poll that a client asks for while the user's poll runs begins when that one has ended")
+  func askedMeanwhile() {
+    var run = PlanRun(users: 1, open: 0)
+    run.go(until: 5_000) { _, _, _ in }
+    let user = UserID("u0")
+    var isAsked = run.plan.pollNow(user, now: run.now)
+    let poll = SyncJob.channelChanges(user)
+    #expect(run.plan.next(now: run.now).contains(poll))
+    isAsked = run.plan.pollNow(user, now: run.now) && isAsked
+    #expect(isAsked)
+    run.plan.ended(poll, .changed([], hasMore: false), now: run.now + 1)
+    #expect(run.plan.next(now: run.now + 1) == [poll])
+    run.plan.ended(poll, .changed([], hasMore: false), now: run.now + 2)
+    #expect(run.plan.next(now: run.now + 2).isEmpty)
+  }
+
   @Test("B30: of users of whom nothing is cached, the one who waits longest is asked about first")
   func newUsers() {
     var run = PlanRun(users: 0, open: 0)

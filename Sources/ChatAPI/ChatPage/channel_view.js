@@ -69,7 +69,7 @@ export class ChannelView {
       this.#note(event);
     } else if (event.type === "channel.read") {
       const channel = this.#channels.get(event.channel_url);
-      if (channel) channel.read_receipts = { ...channel.read_receipts, [event.user_id]: event.read_at };
+      if (channel && !channel.reader_count) channel.read_receipts = { ...channel.read_receipts, [event.user_id]: event.read_at };
     }
   }
 

@@ -88,7 +88,7 @@ function showDetails(row, talk) {
   const facts = [
     ["Sent", exactOf(row.created_at)],
     row.updated_at > 0 && ["Edited", exactOf(row.updated_at)],
-    ["Read by", readers.length ? listNames(readers) : "nobody yet"],
+    !talk.state.channel?.reader_count && ["Read by", readers.length ? listNames(readers) : "nobody yet"],
     ["message_id", row.message_id],
     row.request_id && ["request_id", row.request_id],
   ].filter(Boolean);

@@ -210,7 +210,7 @@ export async function open(channel, options) {
     if (event.type === "channel.deleted") rows.clear(), forget();
   }
 
-  /** A sent row replaces its sender's unsent one. */
+  /** A sent row replaces its unsent one. */
   function put(row) {
     const { request_id, sender } = row, name = nameOf({ request_id });
     own.delete(request_id);
@@ -224,7 +224,7 @@ export async function open(channel, options) {
 
   function note({ gap = null, gaps: list = gap ? [gap] : [], channels = null, read_at, ...answer }) {
     if (channels) answer.channel = channels[0];
-    if (read_at) view.state.channel.read_receipts[answer.user_id] = read_at;
+    if (read_at && !view.state.channel.reader_count) view.state.channel.read_receipts[answer.user_id] = read_at;
     for (const name of "channel tail newest previous next has_previous has_next".split(" ")) {
       if (name in answer) view.state[name] = answer[name];
     }
@@ -233,7 +233,7 @@ export async function open(channel, options) {
 
   function arrive(at, hasMore) {
     cursor = at;
-    // Accepted, not in the whole answer: not the view's.
+    // Not in the whole answer: not the view's.
     if (!hasMore) accepted.splice(0).forEach((row) => own.delete(row.request_id));
     become(id ? "live" : "lost");
   }

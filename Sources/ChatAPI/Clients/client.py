@@ -362,7 +362,7 @@ class View:
         self.state.update({name: answer[name] for name in FACTS if name in answer})
         if "channels" in answer:
             self.state["channel"] = answer["channels"][0]
-        if "read_at" in answer:
+        if "read_at" in answer and "reader_count" not in self.state["channel"]:
             self.state["channel"]["read_receipts"][answer["user_id"]] = answer["read_at"]
         for gap in [answer["gap"]] if "gap" in answer else answer.get("gaps", []):
             if gap["state"] == "closed":

@@ -1,6 +1,5 @@
 import ChatCache
 import ChatCollections
-import ChatModel
 import MicroHTTP
 import Platform
 
@@ -44,23 +43,34 @@ extension Follower {
       }
     }
     guard !old.isEmpty else { return try body(targets) }
-    let urls = old.compactMap { if case .messages(let view) = $0 { view.url } else { nil } }
-    return try inChannels(urls[...], context.route, request, caller) {
+    let views = old.compactMap {
+      if case .messages(let view) = $0 { view } else { nil as MessageCollection? }
+    }
+    return try inChannels(of: views[...], context.route, request, caller, isMany: targets.count > 1) {
       try DurableWrite<Void>().answer(
         request, submit: { Follower.makeReady(targets, collections, then: $0) }
       ) { try body(context.run(find)) }
     }
   }
 
-  /// Runs `body` if the caller is in all these channels; they are looked for one after the other.
+  /// Runs `body` if the caller is in the channels of all these views; they are looked for one by one.
+  /// `isMany`: a problem names the view whose channel is lost, so that the client goes on without it.
   private static func inChannels(
-    _ urls: ArraySlice<ChannelURL>, _ route: RouteContext, _ request: Request, _ caller: Caller,
-    _ body: @escaping () throws -> Outcome
+    of views: ArraySlice<MessageCollection>, _ route: RouteContext, _ request: Request, _ caller: Caller,
+    isMany: Bool, _ body: @escaping () throws -> Outcome
   ) throws -> Outcome {
-    guard let url = urls.first else { return try body() }
-    return try route.inChannel(request, caller, named: url) { _, caller in
-      try inChannels(urls.dropFirst(), route, request, caller, body)
+    guard let view = views.first else { return try body() }
+    let change: (any Error) -> any Error = { error in
+      guard isMany, let problem = error as? Problem, problem.code == Problem.channelNotFound.code else {
+        return error
+      }
+      return Problem.collectionNotFound(view.id)
     }
+    do {
+      return try route.inChannel(request, caller, named: view.url) { _, caller in
+        try inChannels(of: views.dropFirst(), route, request, caller, isMany: isMany, body)
+      }.mapErrors(change)
+    } catch { throw change(error) }
   }
 
   private static func makeReady(

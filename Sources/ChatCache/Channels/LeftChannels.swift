@@ -86,7 +86,11 @@ extension CacheWriter {
         $0.bind(2, room)
       }
     }
-    guard room > 0 else { return true }
+    guard room > 0 else {
+      // Somebody may join before the next slice.
+      try countReadersAgain(in: channel)
+      return true
+    }
     try empty(channel)
     if try !reader.isNamed(channel) { try removeRow(channel, url) }
     return false

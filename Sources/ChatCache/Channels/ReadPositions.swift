@@ -15,31 +15,41 @@ package enum ReadPositions {
 }
 
 extension CacheWriter {
-  /// Stores how far members have read; no position goes back. Returns the members whose position advanced.
-  func store(receipts: [ExactText: Int64], of channel: ChannelKey) throws -> [ExactText] {
+  /// Stores how far members have read; no position goes back. Returns the members whose position advanced,
+  /// and whether the channel's answers changed in more than these positions.
+  func store(
+    receipts: [ExactText: Int64], of channel: ChannelKey
+  ) throws -> (readers: [ExactText], changesChannel: Bool) {
     let known = try reader.readPositions(of: receipts.keys, in: channel)
     let advanced = receipts.filter { user, moment in known[user].map { $0 < moment } ?? true }
-    guard !advanced.isEmpty else { return [] }
-    for (user, moment) in advanced {
+    guard !advanced.isEmpty else { return ([], false) }
+    let readers = advanced.keys.sorted()
+    if try reader.readerCount(of: channel) != nil {
+      let added = advanced.count { known[$0.key] == nil }
+      try insert(advanced, of: channel, added: added)
+      return (readers, added > 0)
+    }
+    let all = try reader.readReceipts(of: channel).merging(advanced) { $1 }
+    guard all.count > ReadPositions.mostInChannel else {
+      try write(all, of: channel)
+      try noteInMembers(advanced, of: channel)
+      return (readers, false)
+    }
+    try write([:], of: channel)
+    try db.run("UPDATE channel SET reader_count = 0 WHERE id = ?1") { $0.bind(1, channel.rawValue) }
+    try insert(all, of: channel, added: all.count)
+    return (readers, true)
+  }
+
+  /// Copies positions into the rows of the member list.
+  private func noteInMembers(_ positions: [ExactText: Int64], of channel: ChannelKey) throws {
+    for (user, moment) in positions {
       try db.run("UPDATE member SET read_at = max(read_at, ?3) WHERE channel = ?1 AND user_id = ?2") {
         $0.bind(1, channel.rawValue)
         $0.bind(2, user.text)
         $0.bind(3, moment)
       }
     }
-    if try reader.readerCount(of: channel) != nil {
-      try insert(advanced, of: channel, added: advanced.count { known[$0.key] == nil })
-    } else {
-      let all = try reader.readReceipts(of: channel).merging(advanced) { $1 }
-      if all.count > ReadPositions.mostInChannel {
-        try write([:], of: channel)
-        try db.run("UPDATE channel SET reader_count = 0 WHERE id = ?1") { $0.bind(1, channel.rawValue) }
-        try insert(all, of: channel, added: all.count)
-      } else {
-        try write(all, of: channel)
-      }
-    }
-    return advanced.keys.sorted()
   }
 
   /// Writes positions into the table. `added`: how many of them are new there.
@@ -57,6 +67,7 @@ extension CacheWriter {
         $0.bind(3, moment)
       }
     }
+    try noteInMembers(positions, of: channel)
     guard added > 0 else { return }
     try db.run("UPDATE channel SET reader_count = reader_count + ?2 WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
@@ -80,15 +91,24 @@ extension CacheWriter {
     }
   }
 
-  /// Makes the channel's number that of the table's rows.
+  /// Makes the channel's number that of the table's rows. If only few are left, they are forgotten until the
+  /// next refresh.
   func countReadersAgain(in channel: ChannelKey) throws {
-    try db.run(
-      """
-      UPDATE channel
-      SET reader_count = (SELECT nullif(count(*), 0) FROM read_position WHERE channel = ?1)
-      WHERE id = ?1
-      """
-    ) { $0.bind(1, channel.rawValue) }
+    let count =
+      try db.reading.first("SELECT count(*) FROM read_position WHERE channel = ?1") {
+        $0.bind(1, channel.rawValue)
+      } _: {
+        $0.int64(0)
+      } ?? 0
+    let isMany = count > ReadPositions.mostInChannel
+    if !isMany, count > 0 {
+      try db.run("DELETE FROM read_position WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
+    }
+    if isMany { try write([:], of: channel) }
+    try db.run("UPDATE channel SET reader_count = ?2 WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
+      if isMany { $0.bind(2, count) } else { $0.bindNull(2) }
+    }
   }
 
   /// Gives a member whose row is new the position that was known before.
@@ -104,8 +124,8 @@ extension CacheWriter {
 }
 
 extension CacheReader {
-  /// How far these members have read, in ms. A member of whom that is not known is left out; others may be
-  /// among them.
+  /// How far these members have read, in ms. A member of whom that is not known is left out. The answer may
+  /// have other members, too.
   package func readPositions(
     of users: some Collection<ExactText>, in channel: ChannelKey
   ) throws -> [ExactText: Int64] {

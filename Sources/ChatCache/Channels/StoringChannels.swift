@@ -51,7 +51,9 @@ extension CacheWriter {
     var isChanged = try updateFields(of: record, channel)
     if let metadata = record.metadata { isChanged = try store(metadata, of: channel) || isChanged }
     isChanged = try storeMembers(record, of: channel) || isChanged
-    let readers = try record.readReceipts.map { try store(receipts: $0, of: channel) } ?? []
+    let (readers, changesChannel) =
+      try record.readReceipts.map { try store(receipts: $0, of: channel) } ?? ([], false)
+    isChanged = isChanged || changesChannel
     let last = try newLastMessage(record, channel)
     guard isChanged || !readers.isEmpty || last != .absent else { return channel }
     if !isChanged, last == .absent {

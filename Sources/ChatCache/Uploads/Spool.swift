@@ -120,7 +120,7 @@ package final class Spool: Sendable {
 
   /// Hashes the first `size` bytes of a file that comes in, and begins to store them, so that little is left
   /// to do when it is complete. Does nothing while other work waits for a thread of the spool: a complete
-  /// file never waits for incomplete ones.
+  /// file waits for at most one such look.
   func storeEarly(_ file: SpoolDescriptor, to size: Int) {
     guard file.beginEarly() else { return }
     let isTaken = queue.update { queue in

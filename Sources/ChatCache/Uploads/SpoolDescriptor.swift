@@ -13,13 +13,15 @@ final class SpoolDescriptor: Sendable {
   private let progress = Guarded(Progress())
   private let isStoringEarly = Atomic<Bool>(false)
 
-  /// How far the threads of the spool have come. One of them at a time has it.
+  /// How far the threads of the spool have come. One thread at a time changes it.
   private struct Progress {
     var hash = SHA256()
     /// The number of bytes that are hashed. The kernel was asked to store them.
     var size = 0
   }
 
+  /// The most bytes of one look at a file that still comes in.
+  private static let earlyBytes = 4 << 20
   /// The bytes that are read at once for the hash.
   private static let pieceBytes = 128 << 10
 
@@ -28,9 +30,12 @@ final class SpoolDescriptor: Sendable {
 
   deinit { close(number) }
 
-  /// Hashes the bytes up to `size`, which are written already, and has the kernel begin to store them.
+  /// Hashes bytes up to `size`, which are written already, and has the kernel begin to store them. It leaves
+  /// what is more than a few megabytes to the next call.
   func store(to size: Int) throws(SpoolError) {
-    try progress.withLock { progress throws(SpoolError) in try store(to: size, &progress) }
+    try progress.withLock { progress throws(SpoolError) in
+      try store(to: min(size, progress.size + SpoolDescriptor.earlyBytes), &progress)
+    }
   }
 
   /// Hashes the rest of the file, which has `size` bytes, and syncs it to the disk. Returns the hash.

@@ -169,8 +169,8 @@ extension Plan {
   /// Whether missing messages are counted in the channel (B28).
   package func countsMissing(_ url: ChannelURL) -> Bool { channels[url]?.countsMissing ?? false }
 
-  /// A webhook named something in the channel (B34). `isRead`: it tells that a member has read on. Of a
-  /// channel whose members read all the time, one refresh a second has the positions of all.
+  /// A webhook named something in the channel (B34). `isRead`: it tells that a member has read on. Such
+  /// a channel is refreshed at most once a second: a refresh has the positions of all.
   package mutating func noteWebhook(
     _ kind: Webhook.Note.Kind, in url: ChannelURL, message: Int64, isRead: Bool = false, now: Int64
   ) {
@@ -271,18 +271,21 @@ extension Plan {
     }
   }
 
-  /// Webhook notes and polls of open views have turns, and doubts have every sixteenth turn. None keeps the
+  /// Webhook notes and polls of open views have turns, and doubts have every eighth of them. None keeps the
   /// others waiting.
-  private func pickView(now: Int64) -> SyncJob? {
+  private mutating func pickView(now: Int64) -> SyncJob? {
     let noted = first(.notedCheck, now: now).map { SyncJob.check($0.url) }
     let open = first(.openCheck, now: now).map { SyncJob.check($0.url) }
     let doubt = pickDoubt(now: now)
-    return switch turns % 16 {
-    case 6: doubt ?? noted ?? open ?? pickNamed(now: now)
-    case 2, 10: open ?? noted ?? pickNamed(now: now)
-    case 4, 12: pickNamed(now: now) ?? noted ?? open
-    default: noted ?? pickNamed(now: now) ?? open
-    }
+    let job =
+      switch viewTurns % 8 {
+      case 3: doubt ?? noted ?? open ?? pickNamed(now: now)
+      case 1, 5: open ?? noted ?? pickNamed(now: now)
+      case 2, 6: pickNamed(now: now) ?? noted ?? open
+      default: noted ?? pickNamed(now: now) ?? open
+      }
+    if job != nil { viewTurns += 1 }
+    return job
   }
 
   /// The message or the channel that a webhook named and that waits longest.

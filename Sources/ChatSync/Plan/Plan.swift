@@ -29,6 +29,8 @@ package struct Plan: Sendable {
   var isProbeWanted = false
   /// The number of jobs begun so far; it chooses the class whose turn is next.
   var turns = 0
+  /// The number of jobs begun so far for views and webhook notes.
+  var viewTurns = 0
   /// The users who became idle or active since `takeRested`.
   var rested: Set<UserID> = []
   /// Whether the cache has room for prefetch, which pauses without it (B33).

@@ -62,7 +62,7 @@ extension Plan {
     if user.phase == .steady, user.isCatchingUp, user.isBusy || user.pollAt <= now { return false }
     guard let channel = channels[lane.channel], channel.isCatchingUp, channel.isOpen, !channel.isOfNobody
     else { return true }
-    // So do the messages of an open channel. A check that waits after a failure holds nothing up.
+    // A look at an open channel comes first, too, but not one that waits after a failure.
     let check = max(channel.heldBack.moment(.check, channel.checkAt), channel.retryAt ?? 0)
     return !channel.isBusy && check > now
   }

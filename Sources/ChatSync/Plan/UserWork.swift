@@ -218,7 +218,8 @@ extension Plan {
     case .changed(let found, let hasMore):
       work.wait.reset()
       for activity in found { met(activity, now: now) }
-      work.pollAt = hasMore ? now : now + userInterval
+      // A client may have asked for a poll after this one began.
+      work.pollAt = hasMore || work.isAwaited ? now : now + userInterval
       if !hasMore { work.isCatchingUp = false }
     case .tokenLost:
       work.phase = .listing(after: nil, done: 0)

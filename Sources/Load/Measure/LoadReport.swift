@@ -54,13 +54,14 @@ package struct LoadReport: Sendable {
 
   /// Memory, processor and disk over the run.
   private var machine: String {
-    let known = seconds.compactMap(\.machine)
-    guard let first = known.first, let last = known.last, known.count > 1 else {
-      return "the service's metrics could not be read"
-    }
-    let used = (last.processorMilliseconds - first.processorMilliseconds) / 10 / Double(known.count - 1)
+    let known = seconds.enumerated().filter { $0.element.machine != nil }.map(\.offset)
+    guard let from = known.first, let to = known.last, from < to, let first = seconds[from].machine,
+      let last = seconds[to].machine
+    else { return "the service's metrics could not be read" }
+    let used = (last.processorMilliseconds - first.processorMilliseconds) / 10 / Double(to - from)
     let megabytes = { (bytes: Double) in LoadReport.shown(bytes / 1_000_000) + " MB" }
-    let later = known.count > 120 ? "\(megabytes(known[120].memoryBytes)) after two minutes, " : ""
+    let twoMinutes = seconds.count > 120 ? seconds[120].machine : nil
+    let later = twoMinutes.map { "\(megabytes($0.memoryBytes)) after two minutes, " } ?? ""
     return "memory: \(megabytes(first.memoryBytes)) at first, \(later)"
       + "\(megabytes(last.memoryBytes)) at the end; processor: \(LoadReport.shown(used)) % of one; "
       + "cache: \(megabytes(first.cacheBytes)) at first, \(megabytes(last.cacheBytes)) at the end"

@@ -15,6 +15,7 @@ package final class LoadRun {
   private let metrics: ConnectionPool
   private let tell: (String) -> Void
   private let isStopped: () -> Bool
+  private var hasStopped = false
   private var random = SystemRandomNumberGenerator()
 
   var report = LoadReport()
@@ -23,14 +24,19 @@ package final class LoadRun {
   var sent: Sent
   /// The followers of each channel.
   var readers: [Int: [Reader]] = [:]
-  /// Deliveries that have to come, and those that came.
-  var expected = 0
-  var delivered = 0
+  /// Followers whose views are not open yet.
+  private var opening: [Int: Reader] = [:]
+  /// Requests that are not answered yet, by their names.
+  private var unanswered: [String: Int] = [:]
 
   private static let connections = 64
   /// How often something is tried again, each a second after the last time, until the load cannot begin.
   private static let tries = 120
-  /// How long the last deliveries are waited for, in seconds.
+  /// The same while nobody answers.
+  private static let triesWithoutAnswer = 5
+  /// How long nothing may be done until the load cannot begin, in seconds.
+  private static let longestStall = 60
+  /// How long the last answers and deliveries are waited for, in seconds.
   private static let lastSeconds = 30
 
   /// `tell`: gets each line of progress. `isStopped`: asked once a second.
@@ -53,13 +59,15 @@ package final class LoadRun {
     try each(plan.parked, "views followed") { [self] in follow($0, $1) }
     report.errors = [:]
     sendAndRead()
+    let seconds = report.seconds.count
     awaitLast()
-    for reader in readers.values.joined() { reader.stop() }
     report.missing = missing
+    for (name, count) in unanswered where count > 0 { report.errors["\(name) without an answer"] = count }
+    closeViews()
     report.title =
       "\(plan.users) users, \(plan.channels) channels of \(plan.members), \(plan.parked) parked polls, "
       + "\(settings.messagesPerSecond) messages and \(settings.pagesPerSecond) pages a second "
-      + "for \(report.seconds.count) s"
+      + "for \(seconds) s"
     return report
   }
 
@@ -69,7 +77,7 @@ package final class LoadRun {
   private func each(
     _ count: Int, _ name: String, _ body: @escaping (Int, @escaping (Failed?) -> Void) -> Void
   ) throws {
-    var done = 0
+    var (done, doneBefore, stalledSeconds) = (0, 0, 0)
     var failure: LoadFailure?
     func attempt(_ number: Int, _ left: Int) {
       body(number) { [self] failed in
@@ -77,17 +85,23 @@ package final class LoadRun {
           done += 1
           return
         }
-        guard left > 0, !failed.isFinal else {
+        let rest = failed.isAnswer ? left : min(left, LoadRun.triesWithoutAnswer)
+        guard rest > 0, !failed.isFinal else {
           failure = LoadFailure(description: "\(name): \(failed.reason)")
           return
         }
-        loop.after(milliseconds: 1_000) { attempt(number, left - 1) }
+        loop.after(milliseconds: 1_000) { attempt(number, rest - 1) }
       }
     }
     for number in 0..<count { attempt(number, LoadRun.tries) }
     while done < count, failure == nil {
       loop.run(until: loop.now + 1_000_000_000) { done < count && failure == nil ? .max : nil }
       tell("\(done) of \(count) \(name)")
+      stalledSeconds = done == doneBefore ? stalledSeconds + 1 : 0
+      doneBefore = done
+      if stalledSeconds > LoadRun.longestStall, failure == nil {
+        failure = LoadFailure(description: "\(name): no answer for \(LoadRun.longestStall) s")
+      }
       if isStopped() { failure = LoadFailure(description: "stopped") }
     }
     if let failure { throw failure }
@@ -98,10 +112,14 @@ package final class LoadRun {
     let reason: String
     /// Whether it would fail again.
     var isFinal = false
+    /// Whether somebody answered.
+    var isAnswer = true
   }
 
   private func failed(_ status: Int?, _ body: UnsafeRawBufferPointer) -> Failed? {
-    guard let status else { return Failed(reason: "the connection ended before the answer") }
+    guard let status else {
+      return Failed(reason: "nobody answers, or the connection ended before the answer", isAnswer: false)
+    }
     guard status >= 300 else { return nil }
     let text = String(decoding: body.prefix(300), as: UTF8.self)
     return Failed(reason: "\(status) \(text)", isFinal: [400, 401, 403].contains(status))
@@ -140,9 +158,11 @@ package final class LoadRun {
 
   private func follow(_ number: Int, _ then: @escaping (Failed?) -> Void) {
     let (user, channel) = settings.plan.reader(number)
-    let reader = Reader(self, user: user, channel: channel)
+    let reader = opening[number] ?? Reader(self, user: user, channel: channel)
+    opening[number] = reader
     reader.open { [self] status, body in
       if let failed = failed(status, body) { return then(failed) }
+      opening[number] = nil
       readers[channel, default: []].append(reader)
       reader.poll()
       then(nil)
@@ -164,18 +184,33 @@ package final class LoadRun {
       while let due = pages.take(now: now) { readPage(due) }
       while ticks.take(now: now) != nil {
         endSecond()
-        if isStopped() { return nil }
+        hasStopped = isStopped()
+        if hasStopped { return nil }
       }
       return min(messages.next, pages.next, ticks.next)
     }
-    endSecond()
+    if !hasStopped { endSecond() }
   }
 
+  /// Waits for the last answers and deliveries.
   private func awaitLast() {
-    for _ in 0..<LoadRun.lastSeconds where delivered < expected {
-      loop.run(until: loop.now + 1_000_000_000) { delivered < expected ? .max : nil }
+    for _ in 0..<LoadRun.lastSeconds where !hasStopped {
+      loop.run(until: loop.now + 1_000_000_000)
       endSecond()
+      hasStopped = isStopped()
+      if unanswered.values.allSatisfy({ $0 == 0 }), missing.isEmpty { return }
     }
+  }
+
+  /// Ends the polls and disposes of the views, so that the next load does not find them.
+  private func closeViews() {
+    let all = Array(readers.values.joined())
+    var left = all.count
+    for reader in all {
+      reader.stop()
+      service.send(reader.disposal) { _, _ in left -= 1 }
+    }
+    loop.run(until: loop.now + UInt64(LoadRun.lastSeconds) * 1_000_000_000) { left > 0 ? .max : nil }
   }
 
   private func endSecond() {
@@ -201,6 +236,7 @@ package final class LoadRun {
       Sent.Message(due: due, isFromServer: isFromServer, channel: channel, sender: sender))
     let text = sent.text(of: number)
     let (id, url) = (plan.userID(sender), plan.channelURL(channel))
+    asked(isFromServer ? "send at the chat server" : "send")
     if isFromServer {
       let body = #"{"message_type":"MESG","user_id":"\#(id)","message":"\#(text)"}"#
       server.send(
@@ -208,7 +244,7 @@ package final class LoadRun {
           method: "POST", path: "/v3/group_channels/\(url)/messages", headers: settings.serverHeaders,
           body: body)
       ) { [self] status, _ in
-        if note(status, "send at the chat server") { expect(number) }
+        if answered(status, "send at the chat server") { sent.accept(number) }
       }
     } else {
       service.send(
@@ -216,18 +252,11 @@ package final class LoadRun {
           method: "POST", path: "/v1/channels/\(url)/messages", headers: settings.headers(id),
           body: #"{"message":"\#(text)"}"#)
       ) { [self] status, _ in
-        guard note(status, "send") else { return }
+        guard answered(status, "send") else { return }
         second.accepted.add(nanoseconds: loop.now - due)
-        expect(number)
+        sent.accept(number)
       }
     }
-  }
-
-  /// A message was accepted: all others who follow the channel have to be told.
-  private func expect(_ number: Int) {
-    sent.accept(number)
-    let message = sent.messages[number]
-    expected += readers[message.channel, default: []].count { $0.user != message.sender }
   }
 
   /// The deliveries that did not come.
@@ -251,9 +280,17 @@ package final class LoadRun {
     let request = Request(
       path: "/v1/channels/\(plan.channelURL(channel))/messages?limit=30",
       headers: settings.headers(plan.userID(user)))
+    asked("page")
     service.send(request) { [self] status, _ in
-      if note(status, "page") { second.pages.add(nanoseconds: loop.now - due) }
+      if answered(status, "page") { second.pages.add(nanoseconds: loop.now - due) }
     }
+  }
+
+  private func asked(_ name: String) { unanswered[name, default: 0] += 1 }
+
+  private func answered(_ status: Int?, _ name: String) -> Bool {
+    unanswered[name, default: 0] -= 1
+    return note(status, name)
   }
 
   /// Counts an error. True: it is none.

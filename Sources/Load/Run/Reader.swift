@@ -38,6 +38,8 @@ final class Reader {
         _ = run.json.read(body) { json in
           view = json["id"]?.string ?? ""
           cursor = json["cursor"]?.string ?? ""
+          // Of a view that had to be opened again, the times of these messages would say nothing.
+          each(json) { told.insert($0) }
         }
       }
       then(status, body)
@@ -63,6 +65,11 @@ final class Reader {
 
   func stop() { isStopped = true }
 
+  /// The request that disposes of the view.
+  var disposal: Request {
+    Request(method: "DELETE", path: "/v1/message-collections/\(view)", headers: headers)
+  }
+
   private func ask(_ request: Request, _ finish: @escaping HTTPConnection.Finish) {
     connection.send(request.bytes(for: run.settings.service), finish)
   }
@@ -81,20 +88,21 @@ final class Reader {
       cursor = json["cursor"]?.string ?? cursor
       guard let events = json["events"]?.items else { return }
       for event in events {
-        guard let messages = event["messages"]?.items else { continue }
-        for message in messages {
-          guard let number = message["message"]?.string.flatMap({ run.sent.number(of: $0) }),
-            told.insert(number).inserted
-          else { continue }
-          count(run.sent.messages[number], now)
-        }
+        each(event) { number in if told.insert(number).inserted { count(run.sent.messages[number], now) } }
       }
+    }
+  }
+
+  /// Calls `body` with the number of each of this load's messages in a view or an event.
+  private func each(_ json: JSONValue, _ body: (Int) -> Void) {
+    guard let messages = json["messages"]?.items else { return }
+    for message in messages {
+      if let number = message["message"]?.string.flatMap({ run.sent.number(of: $0) }) { body(number) }
     }
   }
 
   private func count(_ message: Sent.Message, _ now: UInt64) {
     guard message.sender != user else { return }
-    run.delivered += 1
     if message.isFromServer {
       run.second.deliveredFromServer.add(nanoseconds: now - message.due)
     } else {

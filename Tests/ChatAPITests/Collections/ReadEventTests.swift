@@ -56,6 +56,38 @@ import Testing
     #expect(paths.allSatisfy { world.ask($0).events.count == 2 })
   }
 
+  @Test(
+    "B18: the reader with whom a channel has many changes the channel, as each new one; others are told alone"
+  )
+  func many() throws {
+    let (world, paths) = try opened()
+    defer { world.stop() }
+    let receipts = { (users: Range<Int>, moment: Int64) in
+      Dictionary(uniqueKeysWithValues: users.map { (ExactText("u\($0)"), moment) })
+    }
+    func events(_ change: () throws -> Void) throws -> [String] {
+      let since = "since=\(world.cache.cursor.description)&wait=0"
+      try change()
+      let views = paths.map { "\($0.split(separator: "?")[0])?\(since)" }
+      return views.flatMap { world.ask($0).events }
+    }
+    // The list is told what it does not know yet.
+    _ = try events { try read(receipts(0..<99, 1), in: world) }
+    #expect(
+      try events { try read(receipts(99..<100, 1), in: world) } == [
+        "channel.read", "channel.read", "channel.read",
+      ])
+    let crossing = try events { try read(receipts(100..<101, 1), in: world) }
+    #expect(crossing == ["channel.updated general", "channel.changed general", "channels.updated general"])
+    #expect(world.ask("/v1/channels/general").body.contains(#""read_receipts":{},"reader_count":101"#))
+    #expect(
+      try events { try read(receipts(5..<6, 2), in: world) } == [
+        "channel.read", "channel.read", "channel.read",
+      ])
+    let added = try events { try read(receipts(101..<102, 1), in: world) }
+    #expect(added == ["channel.updated general", "channel.changed general", "channels.updated general"])
+  }
+
   @Test("B1: readers whose ids only look alike have an event each")
   func lookAlike() throws {
     let (world, paths) = try opened()

@@ -127,15 +127,28 @@ import Testing
     #expect(many <= few + 3, "\(many) pages a read, \(few) with 50 members")
   }
 
-  @Test("B58: a cleared cache, and a channel that everybody left, keep no position")
+  @Test(
+    "B58, B69: a cleared cache keeps no position; a channel that is left and joined again has a right number")
   func gone() throws {
     func positions(_ cache: Cache) throws -> Int64? {
       try cache.read { try $0.db.first("SELECT count(*) FROM read_position") { $0.int64(0) } }
     }
-    let receipts = Dictionary(uniqueKeysWithValues: (0..<300).map { ("u\($0)", Int64($0 + 1)) })
+    let receipts = Dictionary(uniqueKeysWithValues: (0..<1_000).map { ("u\($0)", Int64($0 + 1)) })
     try withCache { cache in
       try read(receipts, cache)
-      #expect(try positions(cache) == 300)
+      #expect(try positions(cache) == 1_000)
+      let key = try cache.read { try #require(try $0.channelKey(of: Self.url)) }
+      try cache.write { try $0.removeMembership(of: Self.alice, in: Self.url, .memberLeft) }
+      while try positions(cache) == 1_000 {
+        #expect(try cache.write { try $0.removeSlice(ofLeft: key) }, "more is left")
+      }
+      let left = try positions(cache) ?? 0
+      #expect((1..<1_000).contains(left))
+      try list([], cache)
+      #expect(try shown(cache).count == left, "somebody joined before the rest was deleted")
+      try read(receipts, cache)
+      #expect(try shown(cache).count == 1_000)
+      #expect(try cache.check().findings.isEmpty)
       try cache.write { try $0.clearAll(withUnsent: false) }
       #expect(try positions(cache) == 0)
     }

@@ -107,6 +107,41 @@ import Testing
     #expect(complete == [false, true, false])
   }
 
+  @Test("B63: of a file of schema 23 the read positions of more than 100 members move to their table")
+  func readPositions() throws {
+    let text = { (count: Int) in "{" + (1...count).map { "\"u\($0)\":\($0)" }.joined(separator: ",") + "}" }
+    let texts = [text(100), text(101), String(repeating: "{", count: 900), text(5_000)]
+    let folder = try Self.folder(ofSchema: 23) { db in
+      for (id, text) in texts.enumerated() {
+        try db.execute(
+          """
+          INSERT INTO channel (
+            id, channel_url, name, name_key, custom_type, created_at, is_distinct, is_public, is_super,
+            is_frozen, member_count, joined_member_count, body, read_receipts
+          )
+          VALUES (\(id), 'c\(id)', '', '', '', 0, 0, 0, 0, 0, 0, 0, x'', CAST('\(text)' AS BLOB));
+          INSERT INTO member (channel, user_id, nickname_key, state, body)
+          VALUES (\(id), 'u7', '', 'joined', x''), (\(id), 'nobody', '', 'joined', x'')
+          """)
+      }
+    }
+    let cache = try Cache(Cache.Configuration(directory: folder))
+    defer { cache.close() }
+    try cache.read { reader in
+      let rows = try reader.db.all(
+        """
+        SELECT coalesce(reader_count, -1), CAST(read_receipts AS TEXT),
+          (SELECT group_concat(read_at) FROM member AS m WHERE m.channel = channel.id ORDER BY user_id)
+        FROM channel
+        ORDER BY id
+        """
+      ) { "\($0.int64(0)) \($0.string(1)) \($0.string(2))" }
+      #expect(rows == ["-1 \(texts[0]) 0,0", "101 {} 0,7", "-1 \(texts[2]) 0,0", "5000 {} 0,7"])
+      let asked = [ExactText("u4999"), ExactText("nobody")]
+      #expect(try reader.readPositions(of: asked, in: ChannelKey(3)) == [ExactText("u4999"): 4_999])
+    }
+  }
+
   @Test("B63: of a file of schema 10 channels and messages are counted, of all and of each user")
   func counts() throws {
     let folder = try Self.folder(ofSchema: 10) { db in
