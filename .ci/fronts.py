@@ -200,7 +200,7 @@ class Fronts(Beside):
         self.assertGreater(wire.dead(), 0)
         self.send("random", "while the line was dead")
         self.assertTrue(self.until(lambda: self.cached("random")[-1:] == ["while the line was dead"], 25))
-        self.assertTrue(self.until(lambda: wire.dead() == 0, 15), "and it is closed")
+        self.assertTrue(self.until(lambda: wire.dead() == 0, 25), "and it is closed")
         self.assertEqual(server.stop(), 0)
 
     def bearer(self):

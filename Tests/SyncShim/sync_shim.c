@@ -1,6 +1,6 @@
 /* Preloaded into a service. Logs, in order, each write to the write-ahead log, each sync of it, each answer 202, and of
- * files in the folder `spool` each write ("write-file"), each sync ("sync-file") and each sync of the folder
- * ("sync-folder"). Writes to the database file are not logged: only the checkpointer makes them, at any moment.
+ * files in the folder `spool` each write ("write-file"), each order to begin writing it to the disk ("begin-file"), each
+ * sync ("sync-file") and each sync of the folder ("sync-folder"). Writes to the database file are not logged: only the checkpointer makes them, at any moment.
  *
  * SYNC_SHIM_LOG is the file that gets a line for each: "write", "sync" or "202", and "failed" for a call that was made
  * to fail. SYNC_SHIM_SWALLOW=1 skips syncs, like a disk that only claims to sync. SYNC_SHIM_FAIL names a
@@ -136,6 +136,13 @@ int fdatasync(int file) {
 int fsync(int file) {
   REAL(fsync);
   return synced(file, real);
+}
+
+int sync_file_range(int file, off64_t offset, off64_t count, unsigned int flags) {
+  REAL(sync_file_range);
+  const char *name = log_file >= 0 ? call(file, "sync") : NULL;
+  if (name && strcmp(name, "sync-file") == 0) note_call("begin-file");
+  return real(file, offset, count, flags);
 }
 
 ssize_t send(int socket, const void *bytes, size_t count, int flags) {

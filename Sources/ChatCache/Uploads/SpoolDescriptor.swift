@@ -16,7 +16,7 @@ final class SpoolDescriptor: Sendable {
   /// How far the threads of the spool have come. One thread at a time changes it.
   private struct Progress {
     var hash = SHA256()
-    /// The number of bytes that are hashed. The kernel was asked to store them.
+    /// The number of bytes that are hashed.
     var size = 0
   }
 
@@ -34,22 +34,23 @@ final class SpoolDescriptor: Sendable {
   /// what is more than a few megabytes to the next call.
   func store(to size: Int) throws(SpoolError) {
     try progress.withLock { progress throws(SpoolError) in
-      try store(to: min(size, progress.size + SpoolDescriptor.earlyBytes), &progress)
+      let first = progress.size
+      try hash(to: min(size, first + SpoolDescriptor.earlyBytes), &progress)
+      begin_writing_back(number, Int64(first), Int64(progress.size - first))
     }
   }
 
   /// Hashes the rest of the file, which has `size` bytes, and syncs it to the disk. Returns the hash.
   func finish(at size: Int) throws(SpoolError) -> [UInt8] {
     try progress.withLock { progress throws(SpoolError) in
-      try store(to: size, &progress)
+      try hash(to: size, &progress)
       guard fsync(number) == 0 else { throw .disk(errno) }
       return progress.hash.finish()
     }
   }
 
-  private func store(to size: Int, _ progress: inout Progress) throws(SpoolError) {
-    let first = progress.size
-    guard first < size else { return }
+  private func hash(to size: Int, _ progress: inout Progress) throws(SpoolError) {
+    guard progress.size < size else { return }
     let piece = UnsafeMutableRawBufferPointer.allocate(
       byteCount: SpoolDescriptor.pieceBytes, alignment: MemoryLayout<UInt64>.alignment)
     defer { piece.deallocate() }
@@ -61,7 +62,6 @@ final class SpoolDescriptor: Sendable {
       progress.hash.update(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(piece)[..<count]))
       progress.size += count
     }
-    begin_writing_back(number, Int64(first), Int64(size - first))
   }
 
   /// Begins to store bytes before the file is complete. False: a thread does so already.
