@@ -1,5 +1,5 @@
-/// Who takes part in a load: users, their channels, and the views that are followed. All of it follows from
-/// the sizes, so that a second load of the same sizes finds the users and channels of the first.
+/// The users of a load, their channels, and the views that users follow. The sizes alone decide all of it, so
+/// a second load of the same sizes uses the users and channels of the first.
 package struct LoadPlan: Sendable, Equatable {
   /// The number of users.
   package let users: Int

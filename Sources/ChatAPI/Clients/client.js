@@ -210,7 +210,7 @@ export async function open(channel, options) {
     if (event.type === "channel.deleted") rows.clear(), forget();
   }
 
-  /** A sent row replaces its unsent one. */
+  /** A sent row replaces its sender's unsent one. */
   function put(row) {
     const { request_id, sender } = row, name = nameOf({ request_id });
     own.delete(request_id);
@@ -222,7 +222,7 @@ export async function open(channel, options) {
     rows.delete(message_id) || rows.delete(nameOf({ request_id }));
   }
 
-  function note({ gap = null, gaps: list = gap ? [gap] : [], channels = null, read_at, ...answer }) {
+  function note({ gap, gaps: list = gap ? [gap] : [], channels, read_at, ...answer }) {
     if (channels) answer.channel = channels[0];
     if (read_at && !view.state.channel.reader_count) view.state.channel.read_receipts[answer.user_id] = read_at;
     for (const name of "channel tail newest previous next has_previous has_next".split(" ")) {
@@ -233,7 +233,7 @@ export async function open(channel, options) {
 
   function arrive(at, hasMore) {
     cursor = at;
-    // Not in the whole answer: not the view's.
+    // Accepted rows that the view does not show.
     if (!hasMore) accepted.splice(0).forEach((row) => own.delete(row.request_id));
     become(id ? "live" : "lost");
   }

@@ -7,14 +7,7 @@ import SQLite
 extension CacheWriter {
   /// Stores all of the channel's metadata. Returns whether it changed.
   func store(_ metadata: [ExactText: String], of channel: ChannelKey) throws -> Bool {
-    var writer = JSONWriter()
-    writer.beginObject()
-    for (key, value) in metadata.sorted(by: { $0.key < $1.key }) {
-      key.text.utf8.withContiguousStorageIfAvailable { writer.name(UnsafeRawBufferPointer($0)) }
-      writer.value(value)
-    }
-    writer.endObject()
-    let text = writer.finish().array
+    let text = JSONWriter.object(metadata) { $0.value($1) }
     let changed = try db.run("UPDATE channel SET metadata = ?2 WHERE id = ?1 AND metadata IS NOT ?2") {
       $0.bind(1, channel.rawValue)
       $0.bind(2, copyOf: text)
@@ -30,5 +23,21 @@ extension CacheWriter {
       }
     }
     return true
+  }
+}
+
+extension JSONWriter {
+  /// The text of an object with these fields, in the order of their names.
+  static func object<Value>(
+    _ fields: [ExactText: Value], _ write: (inout JSONWriter, Value) -> Void
+  ) -> [UInt8] {
+    var writer = JSONWriter()
+    writer.beginObject()
+    for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
+      name.text.utf8.withContiguousStorageIfAvailable { writer.name(UnsafeRawBufferPointer($0)) }
+      write(&writer, value)
+    }
+    writer.endObject()
+    return writer.finish().array
   }
 }

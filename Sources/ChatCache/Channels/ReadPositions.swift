@@ -20,16 +20,19 @@ extension CacheWriter {
   func store(
     receipts: [ExactText: Int64], of channel: ChannelKey
   ) throws -> (readers: [ExactText], changesChannel: Bool) {
-    let known = try reader.readPositions(of: receipts.keys, in: channel)
+    let isMany = try reader.readerCount(of: channel) != nil
+    let known =
+      isMany
+      ? try reader.manyPositions(of: receipts.keys, in: channel) : try reader.fewPositions(of: channel)
     let advanced = receipts.filter { user, moment in known[user].map { $0 < moment } ?? true }
     guard !advanced.isEmpty else { return ([], false) }
     let readers = advanced.keys.sorted()
-    if try reader.readerCount(of: channel) != nil {
+    if isMany {
       let added = advanced.count { known[$0.key] == nil }
       try insert(advanced, of: channel, added: added)
       return (readers, added > 0)
     }
-    let all = try reader.readReceipts(of: channel).merging(advanced) { $1 }
+    let all = known.merging(advanced) { $1 }
     guard all.count > ReadPositions.mostInChannel else {
       try write(all, of: channel)
       try noteInMembers(advanced, of: channel)
@@ -77,14 +80,7 @@ extension CacheWriter {
 
   /// Writes all positions of a channel that has few.
   private func write(_ positions: [ExactText: Int64], of channel: ChannelKey) throws {
-    var writer = JSONWriter()
-    writer.beginObject()
-    for (user, moment) in positions.sorted(by: { $0.key < $1.key }) {
-      user.text.utf8.withContiguousStorageIfAvailable { writer.name(UnsafeRawBufferPointer($0)) }
-      writer.value(moment)
-    }
-    writer.endObject()
-    let text = writer.finish().array
+    let text = JSONWriter.object(positions) { $0.value($1) }
     try db.run("UPDATE channel SET read_receipts = ?2 WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
       $0.bind(2, copyOf: text)
@@ -129,7 +125,14 @@ extension CacheReader {
   package func readPositions(
     of users: some Collection<ExactText>, in channel: ChannelKey
   ) throws -> [ExactText: Int64] {
-    guard try readerCount(of: channel) != nil else { return try readReceipts(of: channel) }
+    try readerCount(of: channel) == nil
+      ? fewPositions(of: channel) : manyPositions(of: users, in: channel)
+  }
+
+  /// The same for a channel with many positions.
+  fileprivate func manyPositions(
+    of users: some Collection<ExactText>, in channel: ChannelKey
+  ) throws -> [ExactText: Int64] {
     guard users.count <= ReadPositions.mostLookedUp else { return try allReadPositions(of: channel) }
     var found: [ExactText: Int64] = [:]
     for user in users {
@@ -161,8 +164,8 @@ extension CacheReader {
     return found
   }
 
-  /// The positions in the channel's row.
-  fileprivate func readReceipts(of channel: ChannelKey) throws -> [ExactText: Int64] {
+  /// All positions of a channel with few.
+  fileprivate func fewPositions(of channel: ChannelKey) throws -> [ExactText: Int64] {
     try db.first("SELECT read_receipts FROM channel WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
     } _: { row in

@@ -2,11 +2,11 @@ import CLinux
 import Glibc
 import Platform
 
-/// Waits for all connections of a load on one thread, and calls what is due at a time.
+/// Waits on one thread for all connections of a load, and calls closures at their times.
 final class EventLoop {
   private let queue = epoll_create1(Int32(EPOLL_CLOEXEC))
   private var connections: [Int32: HTTPConnection] = [:]
-  /// What is due later, in the order of its times.
+  /// The closures that `after` was given, in the order in which they are called.
   private var later: [(at: UInt64, body: () -> Void)] = []
   private static let eventsAtOnce = 512
 
@@ -33,8 +33,8 @@ final class EventLoop {
     later.insert((at, body), at: index)
   }
 
-  /// Handles what comes until that moment, and what is due. `every`: called between turns; it returns when it
-  /// wants to be called again at the latest. Nil: the run ends now.
+  /// Handles connections and calls closures until that moment. `every`: called after each wait; it returns
+  /// the latest moment at which it is called again. Nil: the run ends now.
   func run(until end: UInt64, every: () -> UInt64? = { .max }) {
     withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: EventLoop.eventsAtOnce) { events in
       repeat {

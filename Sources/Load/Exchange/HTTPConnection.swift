@@ -3,7 +3,7 @@ import Glibc
 
 /// One kept connection of a load, without waits: one request at a time.
 final class HTTPConnection {
-  /// What came of a request: the status and the body, or nil: the connection ended before the answer.
+  /// Gets the status and body of an answer. No status: the connection ended before the answer came.
   typealias Finish = (_ status: Int?, _ body: UnsafeRawBufferPointer) -> Void
 
   private let host: Host

@@ -1,8 +1,8 @@
 /// The report of a load, as text.
 package struct LoadReport: Sendable {
-  /// What was asked for, in a line.
+  /// One line with the sizes and rates of the load.
   package var title = ""
-  /// What each second measured.
+  /// The measurements of each second.
   package var seconds: [Second] = []
   /// Errors by what failed, such as `send 503`.
   package var errors: [String: Int] = [:]

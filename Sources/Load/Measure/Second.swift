@@ -1,4 +1,4 @@
-/// What one second of a load measured.
+/// The measurements of one second of a load.
 package struct Second: Sendable {
   /// Sends, from the moment that they were due until the answer.
   package var accepted = Samples()
@@ -8,14 +8,14 @@ package struct Second: Sendable {
   package var deliveredFromServer = Samples()
   /// Pages of messages.
   package var pages = Samples()
-  /// What the service told of itself at the second's end; nil: it did not.
+  /// The service's memory, processor time and cache at the second's end; nil: `/metrics` could not be read.
   package var machine: Machine?
 
   /// Nothing measured yet.
   package init() {}
 }
 
-/// What the service uses.
+/// A service's memory, processor time and cache, as its `/metrics` tell them.
 package struct Machine: Sendable, Equatable {
   /// Memory without pages of files, in bytes.
   package let memoryBytes: Double

@@ -4,8 +4,8 @@ import Platform
 /// One load: makes the users and channels at the chat server, connects the users to Perch, lets some follow
 /// views by long polls, sends messages and reads pages, and measures.
 ///
-/// All of it runs on one thread. Times count from the moment something was due, so a service that answers
-/// late cannot slow down what it is asked.
+/// All of it runs on one thread. A time counts from the moment at which the request was due, so a service
+/// that answers late does not slow the load down.
 package final class LoadRun {
   let settings: LoadSettings
   let loop = EventLoop()
@@ -19,7 +19,7 @@ package final class LoadRun {
   private var random = SystemRandomNumberGenerator()
 
   var report = LoadReport()
-  /// What the present second measured so far.
+  /// The measurements of the second that is running.
   var second = Second()
   var sent: Sent
   /// The followers of each channel.
@@ -30,13 +30,13 @@ package final class LoadRun {
   private var unanswered: [String: Int] = [:]
 
   private static let connections = 64
-  /// How often something is tried again, each a second after the last time, until the load cannot begin.
+  /// How often one step of the preparation is tried again, a second after it failed. Then the load fails.
   private static let tries = 120
-  /// The same while nobody answers.
+  /// The same where no server answers.
   private static let triesWithoutAnswer = 5
-  /// How long nothing may be done until the load cannot begin, in seconds.
+  /// The load fails if no step of the preparation succeeds for so many seconds.
   private static let longestStall = 60
-  /// How long the last answers and deliveries are waited for, in seconds.
+  /// For how many seconds the load waits for the last answers and deliveries.
   private static let lastSeconds = 30
 
   /// `tell`: gets each line of progress. `isStopped`: asked once a second.

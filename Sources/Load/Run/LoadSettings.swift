@@ -1,6 +1,6 @@
-/// What a load does, and to which servers.
+/// The settings of a load: the sizes, the rates and the servers.
 package struct LoadSettings {
-  /// Who takes part.
+  /// The users, channels and views.
   package let plan: LoadPlan
   /// Messages a second. Every second one is sent through Perch, the others at the chat server.
   package var messagesPerSecond = 10.0
