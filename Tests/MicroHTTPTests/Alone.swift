@@ -42,6 +42,20 @@ enum Alone {
     return count
   }
 
+  /// Open descriptors once they stayed the same for a fifth of a second: the library closes a socket
+  /// shortly after it says that the connection is over.
+  static var settledDescriptors: Int {
+    var last = descriptors
+    var equal = 0
+    for _ in 0..<200 where equal < 10 {
+      usleep(20_000)
+      let now = descriptors
+      equal = now == last ? equal + 1 : 0
+      last = now
+    }
+    return last
+  }
+
   /// Anonymous resident memory in bytes, after the allocator has given back its free memory.
   static var anonymousBytes: Int {
     if let trim = dlsym(nil, "malloc_trim") {
