@@ -182,8 +182,7 @@ import Testing
     let setting = try Setting(pair)
     defer { setting.world.stop() }
     var record = CollectionWorld.channel("general", floor: 0, name: "General", last: nil)
-    record.readReceipts = [ExactText(pair.one): 7]
-    record.readReceipts?[ExactText(pair.other)] = 9
+    record.readReceipts = ReadReceipts([ExactText(pair.one): 7, ExactText(pair.other): 9])
     record.metadata = [ExactText(pair.one): "a"]
     record.metadata?[ExactText(pair.other)] = "b"
     record.members = [pair.one, pair.other].map { name in

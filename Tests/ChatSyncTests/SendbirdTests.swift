@@ -134,7 +134,7 @@ struct SendbirdTests {
     let (a, b) = (page.items[0], page.items[1])
     #expect(
       a.createdAt == 1_500_000_000_000 && a.isFrozen == true && a.lastMessage == .none
-        && a.readReceipts == ["bob": 1_600_000_000_005]
+        && a.readReceipts?.positions == ["bob": 1_600_000_000_005]
     )
     #expect(a.members?.first?.state == .invited && a.metadata == ["k": "v"])
     let mine = try #require(a.membership)

@@ -191,7 +191,8 @@ extension CacheWriter {
       SET name = '', name_key = '', custom_type = '', created_at = 0, is_distinct = 0, is_public = 0,
         is_super = 0, is_frozen = 0, member_count = 0, joined_member_count = 0, last_message_at = NULL,
         last_message_id = NULL, last_message = NULL, body = ?2, read_receipts = CAST('{}' AS BLOB),
-        reader_count = NULL, metadata = NULL, message_token = NULL, evicted_at = NULL, evicted_id = NULL
+        reader_count = NULL, reader_digest = NULL, metadata = NULL, message_token = NULL, evicted_at = NULL,
+        evicted_id = NULL
       WHERE id = ?1
       """
     ) {

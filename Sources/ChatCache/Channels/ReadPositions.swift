@@ -18,9 +18,14 @@ extension CacheWriter {
   /// Stores how far members have read; no position goes back. Returns the members whose position advanced,
   /// and whether the channel's answers changed in more than these positions.
   func store(
-    receipts: [ExactText: Int64], of channel: ChannelKey
+    _ told: ReadReceipts, of channel: ChannelKey
   ) throws -> (readers: [ExactText], changesChannel: Bool) {
-    let isMany = try reader.readerCount(of: channel) != nil
+    let (isMany, digest) = try reader.readersKept(for: channel)
+    if isMany {
+      if digest == told.digest { return ([], false) }
+      try noteDigest(told, of: channel)
+    }
+    let receipts = told.positions
     let known =
       isMany
       ? try reader.manyPositions(of: receipts.keys, in: channel) : try reader.fewPositions(of: channel)
@@ -41,7 +46,16 @@ extension CacheWriter {
     try write([:], of: channel)
     try db.run("UPDATE channel SET reader_count = 0 WHERE id = ?1") { $0.bind(1, channel.rawValue) }
     try insert(all, of: channel, added: all.count)
+    try noteDigest(told, of: channel)
     return (readers, true)
+  }
+
+  /// Notes that the table has each of these positions, or a later one.
+  private func noteDigest(_ told: ReadReceipts, of channel: ChannelKey) throws {
+    try db.run("UPDATE channel SET reader_digest = ?2 WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, told.digest)
+    }
   }
 
   /// Copies positions into the rows of the member list.
@@ -101,7 +115,7 @@ extension CacheWriter {
       try db.run("DELETE FROM read_position WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
     }
     if isMany { try write([:], of: channel) }
-    try db.run("UPDATE channel SET reader_count = ?2 WHERE id = ?1") {
+    try db.run("UPDATE channel SET reader_count = ?2, reader_digest = NULL WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
       if isMany { $0.bind(2, count) } else { $0.bindNull(2) }
     }
@@ -125,8 +139,8 @@ extension CacheReader {
   package func readPositions(
     of users: some Collection<ExactText>, in channel: ChannelKey
   ) throws -> [ExactText: Int64] {
-    try readerCount(of: channel) == nil
-      ? fewPositions(of: channel) : manyPositions(of: users, in: channel)
+    try readersKept(for: channel).areMany
+      ? manyPositions(of: users, in: channel) : fewPositions(of: channel)
   }
 
   /// The same for a channel with many positions.
@@ -146,13 +160,14 @@ extension CacheReader {
     return found
   }
 
-  /// The number of positions in the table; nil: the channel has few, in its row.
-  func readerCount(of channel: ChannelKey) throws -> Int64? {
-    try db.first("SELECT reader_count FROM channel WHERE id = ?1") {
+  /// Whether the channel's positions lie in the table. `digest`: that of an answer whose positions the table
+  /// has, or later ones; nil if there is none.
+  fileprivate func readersKept(for channel: ChannelKey) throws -> (areMany: Bool, digest: Int64?) {
+    try db.first("SELECT reader_count, reader_digest FROM channel WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
     } _: {
-      $0.int64OrNil(0)
-    } ?? nil
+      (!$0.isNull(0), $0.int64OrNil(1))
+    } ?? (false, nil)
   }
 
   private func allReadPositions(of channel: ChannelKey) throws -> [ExactText: Int64] {

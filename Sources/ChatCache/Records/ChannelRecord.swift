@@ -31,7 +31,7 @@ package struct ChannelRecord: Sendable, Equatable {
   /// The newest message, if the answer has it.
   package var lastMessage: LastMessage
   /// Read positions by user (ms).
-  package var readReceipts: [ExactText: Int64]?
+  package var readReceipts: ReadReceipts?
   /// All of the metadata.
   package var metadata: [ExactText: String]?
   /// All members, or the first ones that the upstream shows.
@@ -69,7 +69,7 @@ package struct ChannelRecord: Sendable, Equatable {
     url: ChannelURL, name: String?, customType: String?, createdAt: Int64?, isDistinct: Bool?,
     isPublic: Bool?, isSuper: Bool?, isFrozen: Bool?, memberCount: Int64?, joinedMemberCount: Int64?,
     body: [UInt8],
-    lastMessage: LastMessage, readReceipts: [ExactText: Int64]? = nil, metadata: [ExactText: String]? = nil,
+    lastMessage: LastMessage, readReceipts: ReadReceipts? = nil, metadata: [ExactText: String]? = nil,
     members: [MemberRecord]? = nil, membership: MembershipRecord? = nil
   ) {
     self.url = url

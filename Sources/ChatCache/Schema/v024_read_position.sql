@@ -9,6 +9,9 @@ CREATE TABLE read_position (
 -- The number of the channel's rows in read_position; read_receipts is then {}. NULL: read_receipts has all positions.
 ALTER TABLE channel ADD COLUMN reader_count INTEGER;
 
+-- The digest of the last answer of the upstream whose positions read_position has, or later ones. NULL: none.
+ALTER TABLE channel ADD COLUMN reader_digest INTEGER;
+
 -- Channels with more than 100 positions. A hundred take 600 bytes at least.
 INSERT INTO read_position (channel, user_id, read_at)
 SELECT c.id, p.key, CAST(p.value AS INTEGER)

@@ -59,12 +59,11 @@ enum ChannelReading {
     }
   }
 
-  private static func receipts(_ json: JSONValue) -> [ExactText: Int64]? {
+  private static func receipts(_ json: JSONValue) -> ReadReceipts? {
     guard json.kind == .object else { return nil }
-    var receipts: [ExactText: Int64] = [:]
+    var receipts = ReadReceipts()
     for field in json.fields {
-      guard let moment = field.value.milliseconds else { continue }
-      receipts[ExactText(String(decoding: field.name, as: UTF8.self))] = moment
+      if let moment = field.value.milliseconds { receipts.append(field.name, moment) }
     }
     return receipts
   }

@@ -11,7 +11,7 @@ import Testing
     throws
   {
     var record = CollectionWorld.channel("general", floor: 0, name: name, last: nil)
-    record.readReceipts = receipts
+    record.readReceipts = ReadReceipts(receipts)
     let stored = record
     _ = try world.cache.write { try $0.store([stored], of: UserID("alice"), .refresh(.channelChanged)) }
   }

@@ -23,7 +23,7 @@ import Testing
 
   private func read(_ receipts: [String: Int64], _ cache: Cache) throws {
     var record = ChannelWithMessages.channel(Self.url)
-    record.readReceipts = Dictionary(uniqueKeysWithValues: receipts.map { (ExactText($0), $1) })
+    record.readReceipts = ReadReceipts(Dictionary(uniqueKeysWithValues: receipts.map { (ExactText($0), $1) }))
     let changed = record
     _ = try cache.write { try $0.store([changed], of: Self.alice, .refresh(.read)) }
   }

@@ -234,7 +234,7 @@ private final class ListRun {
     var marked = record
     messages += 1
     let members = (0..<count).map { ExactText("u\($0)") }
-    marked.readReceipts = Dictionary(uniqueKeysWithValues: members.map { ($0, messages) })
+    marked.readReceipts = ReadReceipts(Dictionary(uniqueKeysWithValues: members.map { ($0, messages) }))
     try cache.write { [marked] in
       _ = try $0.store([marked], of: UserID("alice"), .refresh(.channelChanged))
     }
