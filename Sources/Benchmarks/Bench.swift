@@ -21,6 +21,7 @@ struct Bench {
       return OurServer.run(port: words.dropFirst().first.flatMap { UInt16($0) } ?? 0)
     }
     if words.first == "serve-feed" { return FeedServer.run(Array(words.dropFirst())) }
+    if words.first == "serve-lists" { return FeedServer.run(Array(words.dropFirst()), .lists) }
     let chosen = Row.all.filter { words.isEmpty || words.contains($0.name) }
     guard !chosen.isEmpty else {
       print("no such row; there are: \(Row.all.map(\.name).joined(separator: " "))")

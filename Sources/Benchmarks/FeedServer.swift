@@ -8,28 +8,37 @@ import Platform
 import Synchronization
 
 /// The service itself over a cache without an upstream: every route, tokens, the access log, a live tail.
-/// `Benchmarks serve-feed PORT USERS FILE [CHANNELS [MESSAGES]]`.
+/// `Benchmarks serve-feed PORT USERS FILE [CHANNELS [MESSAGES]]`, and `serve-lists` with the same words.
 ///
 /// Each of CHANNELS (1 by default) holds MESSAGES (1000 by default). Each user has one open view of the first
-/// channel. FILE tells the load program how to follow the views: a line "@cursor", then for each user the
-/// poll's path and the header with its token. `POST /pub/x` stores one message, as if it had come from
-/// upstream.
+/// channel, or with `serve-lists` is in all channels and has one open list of them. FILE tells the load
+/// program how to follow the views: a line "@cursor", then for each user the poll's path and the header with
+/// its token. `POST /pub/x` stores one message in the first channel, as if it had come from upstream.
 enum FeedServer {
+  /// What each user has open.
+  enum Views { case messages, lists }
+
   private static let secret = "0123456789abcdef0123456789abcdef"
 
-  static func run(_ words: [String]) -> Int32 {
+  static func run(_ words: [String], _ views: Views = .messages) -> Int32 {
     guard 3...5 ~= words.count, let port = UInt16(words[0]), let users = Int(words[1]),
       let channels = words.count > 3 ? Int(words[3]) : 1, let stored = words.count > 4 ? Int(words[4]) : 1000
     else { return 2 }
     let end = EndSignal()
     do {
       let filled = try FilledCache.interleaved(channels: channels, messages: stored)
-      try filled.admit((0..<users).map(user))
+      try filled.admit((0..<users).map(user), to: views == .lists ? channels : 1)
       var settings = Collections.Settings()
       settings.parkedPerUser = settings.parked
       let collections = Collections(cache: filled.cache, syncRequests: LiveSync(), settings: settings)
       try collections.start()
-      try write(words[2], users, collections)
+      let opened = try (0..<users).map { number in
+        switch views {
+        case .messages: try openMessages(of: user(number), collections)
+        case .lists: try openChannels(of: user(number), collections)
+        }
+      }
+      try write(words[2], opened, at: collections.cache.cursor)
       let gate = Gate(.tokens(Keyring(try SigningSecrets(secret))))
       let server = try server(port, filled, collections, gate, stored: stored)
       end.wait()
@@ -73,27 +82,44 @@ enum FeedServer {
     return server
   }
 
-  private static func write(_ path: String, _ users: Int, _ collections: Collections) throws {
+  /// A view's path. Called with the cursor at which the view's client begins.
+  private typealias Begin = (EventCursor) throws -> String
+
+  private static func openMessages(of user: UserID, _ collections: Collections) throws -> Begin {
     var request = MessageViewRequest(channelURL: FilledCache.url(0).text)
     request.previousSize = 30
-    let names = try (0..<users).map { number in
-      let opened = Watched<Result<MessageCollection, any Error>?>(nil)
-      try collections.openMessages(request, of: user(number), named: Collections.name()) { result in
-        opened.update { $0 = result }
-      }
-      return try opened.wait { $0 }!.get().id
+    let view = try opened { then in
+      try collections.openMessages(request, of: user, named: Collections.name(), then: then)
     }
-    let cursor = collections.cache.cursor
-    var lines = "@\(cursor)\n"
-    for (number, name) in names.enumerated() {
+    return { cursor in
       // With this snapshot the view knows that its client has the present state.
-      let view = try collections.messages(name, of: user(number))
       let viewContext = collections.viewContext(FilledCache.url(0))
-      _ = try collections.cache.read {
-        try view.snapshot($0, viewContext, at: cursor).count
-      }
-      lines += "/v1/message-collections/\(name)/events?since={}&wait=30\t"
-      lines += "Authorization: \(try authorization(user(number)))\n"
+      _ = try collections.cache.read { try view.snapshot($0, viewContext, at: cursor).count }
+      return "/v1/message-collections/\(view.id)"
+    }
+  }
+
+  private static func openChannels(of user: UserID, _ collections: Collections) throws -> Begin {
+    let view = try opened { try collections.openChannels(ChannelQuery(), of: user, then: $0) }
+    return { cursor in
+      _ = try collections.cache.read { try view.snapshot($0, at: cursor).count }
+      return "/v1/channel-collections/\(view.id)"
+    }
+  }
+
+  private static func opened<View: Sendable>(
+    _ open: (@escaping Collections.Opened<View>) throws -> Void
+  ) throws -> View {
+    let opened = Watched<Result<View, any Error>?>(nil)
+    try open { result in opened.update { $0 = result } }
+    return try opened.wait { $0 }!.get()
+  }
+
+  private static func write(_ path: String, _ views: [Begin], at cursor: EventCursor) throws {
+    var lines = "@\(cursor)\n"
+    for (number, view) in views.enumerated() {
+      lines +=
+        "\(try view(cursor))/events?since={}&wait=30\tAuthorization: \(try authorization(user(number)))\n"
     }
     let file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     defer { close(file) }

@@ -53,15 +53,15 @@ final class FilledCache: Sendable {
     return try FilledCache(reopening: folder)
   }
 
-  /// Makes users members of the first channel.
-  func admit(_ users: [UserID]) throws {
-    let record = FilledCache.channel(0)
+  /// Makes users members of the first channels.
+  func admit(_ users: [UserID], to channels: Int = 1) throws {
+    let records = (0..<channels).map { FilledCache.channel($0) }
     for first in stride(from: 0, to: users.count, by: 100) {
       let some = users[first..<min(first + 100, users.count)]
       try cache.blocking.write { writer in
         for user in some {
           try writer.acknowledge(user)
-          _ = try writer.store([record], of: user, .listing(sweep: 1))
+          _ = try writer.store(records, of: user, .listing(sweep: 1))
           try writer.endListing(of: user)
         }
       }

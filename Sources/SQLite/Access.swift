@@ -1,8 +1,24 @@
 import CSQLite
 
+/// The text of a query that was put together at run time and is used again and again.
+package final class SharedSQL: Sendable {
+  let text: String
+
+  /// A text.
+  package init(_ text: String) { self.text = text }
+}
+
 /// The right to read, which a connection lends to a closure.
 package struct ReadAccess {
   let connection: Connection
+
+  /// What earlier reads of the same snapshot noted of it; at first `empty`.
+  package func notes<Notes: AnyObject>(_ empty: () -> Notes) -> Notes {
+    if let notes = connection.snapshotNotes as? Notes { return notes }
+    let notes = empty()
+    connection.snapshotNotes = notes
+    return notes
+  }
 
   /// The rows of a query. `bind` gets the statement to bind values to; its bytes must outlive the rows.
   @inline(__always)
@@ -40,6 +56,14 @@ package struct ReadAccess {
     var results: [Result] = []
     while let row = try rows.next() { results.append(try body(row)) }
     return results
+  }
+
+  /// The rows of a query whose text many share.
+  package func rows(_ sql: SharedSQL, _ bind: (Statement) -> Void) throws -> Rows {
+    let statement = try connection.statement(sql)
+    statement.start()
+    bind(statement)
+    return Rows(statement)
   }
 
   /// The rows of a query that was put together at run time.

@@ -10,10 +10,13 @@ package final class Connection {
   let handle: OpaquePointer
   private var statements: [UnsafePointer<UInt8>: Statement] = [:]
   private(set) var composed: [String: Statement] = [:]
-  /// The most statements in `composed`.
+  private var shared: [ObjectIdentifier: (text: SharedSQL, statement: Statement)] = [:]
+  /// The most statements in `composed`, and in `shared`.
   private static let mostComposed = 16
   /// The revision of the snapshot that is kept open; nil for none.
   private var keptState: UInt64?
+  /// What was noted of the open snapshot, for its next reads.
+  var snapshotNotes: AnyObject?
   /// The frames in the WAL after this connection's last commit; 0 until `countWALFrames` and a commit.
   package fileprivate(set) var walFrames = 0
 
@@ -53,6 +56,7 @@ package final class Connection {
   deinit {
     statements.removeAll()
     composed.removeAll()
+    shared.removeAll()
     sqlite3_close_v2(handle)
   }
 
@@ -95,6 +99,16 @@ package final class Connection {
     return made
   }
 
+  /// The statement for a shared text, found without a look at the text.
+  func statement(_ sql: SharedSQL) throws -> Statement {
+    if let known = shared[ObjectIdentifier(sql)]?.statement, !known.isRunning { return known }
+    var text = sql.text
+    let made = try text.withUTF8 { try Statement(self, UnsafeRawBufferPointer($0)) }
+    if shared.count >= Connection.mostComposed { shared = [:] }
+    shared[ObjectIdentifier(sql)] = (sql, made)
+    return made
+  }
+
   /// Makes the running statement of this connection, on whatever thread, end with `interrupted`.
   package var interrupt: Interrupt { Interrupt(handle: handle) }
 
@@ -108,6 +122,7 @@ package final class Connection {
   /// Lends reading inside one snapshot.
   package func read<Result: ~Copyable>(_ body: (ReadAccess) throws -> Result) throws -> Result {
     try run("BEGIN DEFERRED")
+    snapshotNotes = nil
     // `try?`: nothing was written, so nothing is lost. A transaction that stays open is reported by the next
     // BEGIN.
     defer { try? run("COMMIT") }
@@ -121,6 +136,7 @@ package final class Connection {
     if state == nil || state != keptState {
       endSnapshot()
       try run("BEGIN DEFERRED")
+      snapshotNotes = nil
     }
     keptState = nil
     defer {

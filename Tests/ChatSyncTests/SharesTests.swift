@@ -49,6 +49,38 @@ import Testing
     #expect((began[.channelChanges(user)] ?? .max) - now < 500, "\(began)")
   }
 
+  @Test("B30: clients that wait for checks and polls all the time leave every other job its turns")
+  func awaitedAllTheTime() {
+    var run = PlanRun(users: 60, open: 60)
+    let (behind, filled) = (ChannelURL("behind"), ChannelURL("filled"))
+    run.plan.know(behind, isPrefetched: false, isUnverified: false, lastMessageAt: 5, now: 0)
+    run.plan.fill(gap: 1, in: filled)
+    run.plan.add(UserID("new"), isSynced: false, isCached: true, now: 0)
+    run.go(until: 5_000) { _, _, _ in }
+    var jobs: [String: Int] = [:]
+    var polls: [UserID: Int] = [:]
+    let start = run.now
+    while run.now < start + 60_000 {
+      run.plan.isForegroundWaiting = true
+      for number in 0..<8 {
+        run.plan.checkNow(ChannelURL("c\(number)"), now: run.now)
+        _ = run.plan.pollNow(UserID("u\(number)"), now: run.now)
+      }
+      run.plan.outboxChanged(OutboxLaneName(user: UserID("u9"), channel: ChannelURL("c9")), now: run.now)
+      run.plan.know(behind, isPrefetched: false, isUnverified: false, lastMessageAt: 5, now: run.now)
+      run.plan.fill(gap: 1, in: filled)
+      run.go(until: run.now + 50) { job, _, _ in
+        let isOfWaiting = job.channel.map { $0.text.hasPrefix("c") && $0.text.count == 2 } ?? false
+        jobs[job.name == "check" && !isOfWaiting ? "open check" : job.name, default: 0] += 1
+        if case .channelChanges(let user) = job { polls[user, default: 0] += 1 }
+      }
+    }
+    #expect(jobs["check"] ?? 0 > 500, "what clients wait for goes first: \(jobs)")
+    #expect(jobs["open check"] ?? 0 > 50 && jobs["send"] ?? 0 > 100 && jobs["list"] ?? 0 > 0, "\(jobs)")
+    #expect(jobs["prefetch"] ?? 0 > 5 && jobs["fill"] ?? 0 > 5, "one a second at most: \(jobs)")
+    for number in 10..<60 { #expect(polls[UserID("u\(number)")] ?? 0 > 0, "u\(number): \(polls)") }
+  }
+
   @Test("B15: a poll that a client asks for while the user's poll runs begins when that one has ended")
   func askedMeanwhile() {
     var run = PlanRun(users: 1, open: 0)

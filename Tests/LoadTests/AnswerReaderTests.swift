@@ -29,6 +29,8 @@ struct AnswerReaderTests {
     "an answer without a length, or that is no HTTP, is refused",
     arguments: [
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "SSH-2.0\r\n\r\n", "HTTP/1.1 x\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
     ])
   func malformed(text: String) {
     var reader = AnswerReader()

@@ -40,6 +40,8 @@ struct LoadPlanTests {
     #expect(due == [1_000, 250_001_000, 500_001_000, 750_001_000])
     #expect(pace.next == 1_000_001_000)
     #expect(Pace(0, from: 0).next == .max)
+    var slow = Pace(1e-11, from: 5)
+    #expect(slow.take(now: 5) == 5 && slow.next == .max, "the next one is due in three thousand years")
   }
 
   @Test("a message is known by its text, and those of other loads are not")

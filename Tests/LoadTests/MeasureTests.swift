@@ -40,6 +40,10 @@ struct MeasureTests {
       """
     #expect(Machine(metrics: text)?.cacheBytes == 3_000_000)
     #expect(Machine(metrics: "perch_process_own_memory_bytes 1") == nil)
+    for nonsense in ["nan", "inf", "-inf", "1e300", "-1", "x"] {
+      let broken = text.replacing("1000000", with: nonsense)
+      #expect(Machine(metrics: broken) == nil, "\(nonsense)")
+    }
   }
 
   @Test("a report names errors and what did not come, and is clean without them")
@@ -61,7 +65,10 @@ struct MeasureTests {
     #expect(!report.isClean && report.text.contains("errors: 2 × send 503"))
     report.errors = [:]
     report.missing = ["message 7 of channel c, user u"]
-    let last = "not come: 1\nnot told: message 7 of channel c, user u\n"
+    let last = "not come: 1, that came twice: 0\nnot told: message 7 of channel c, user u\n"
     #expect(!report.isClean && report.text.hasSuffix(last))
+    report.missing = []
+    report.doubled = 1
+    #expect(!report.isClean && report.text.contains("that came twice: 1"))
   }
 }

@@ -45,28 +45,56 @@ extension Row {
   }
 }
 
+extension Row {
+  /// The time of one new message to the parked polls of 5 000 users' channel lists, each with ten channels.
+  static let lists = Row(
+    name: "lists", work: "polls of 5 000 channel lists, one message to all, against nchan"
+  ) { bench in
+    guard let peers = bench.peers else {
+      throw BenchFailure(description: "lists needs the peers' load program; leave the row out with ROW=page")
+    }
+    let load = FeedLoad(bench, program: peers + "/parkbench", parked: min(5_000, bench.parked))
+    var (ours, theirs): ([Double], [Double]) = ([], [])
+    for _ in 0..<bench.pairs {
+      ours.append(try load.lastMilliseconds(load.start(users: load.parked, "serve-lists", channels: 10)))
+      theirs.append(
+        try load.lastMilliseconds(
+          TestedServer(
+            "nchan", ["nginx", "-p", peers + "/nchan/", "-c", "nchan.conf", "-g", "daemon off;"],
+            port: 8091)))
+    }
+    return [
+      Figure(
+        title: "one message to \(load.parked) polls of channel lists", unit: "ms to the last", ours: ours,
+        peer: theirs, peerName: "nchan", goal: .atMost(1.5))
+    ]
+  }
+}
+
 /// Loads on one server: parked polls, and pages.
 private struct FeedLoad {
   private let bench: Bench
+  let parked: Int
   private let program: String
   private let kinds = "/tmp/perch-bench-feed-\(getpid())"
 
-  init(_ bench: Bench, program: String) {
+  init(_ bench: Bench, program: String, parked: Int? = nil) {
     self.bench = bench
+    self.parked = parked ?? bench.parked
     self.program = program
   }
 
-  func start(users: Int) throws -> TestedServer {
+  func start(users: Int, _ kind: String = "serve-feed", channels: Int = 1) throws -> TestedServer {
     unlink(kinds)
     return try TestedServer(
-      "ours", ["/proc/self/exe", "serve-feed", "18190", "\(users)", kinds], port: 18_190)
+      "ours", ["/proc/self/exe", kind, "18190", "\(users)", kinds, "\(channels)"], port: 18_190)
   }
 
   private func words(_ server: TestedServer, rounds: Int, settle: Int) -> [String] {
     let family = server.child.family.map { "\($0)" }.joined(separator: ",")
     let own = server.name == "ours" ? ["-f", kinds] : []
     return [
-      program, "-p", "\(server.port)", "-n", "\(bench.parked)", "-r", "\(rounds)", "-S", "\(settle)", "-a",
+      program, "-p", "\(server.port)", "-n", "\(parked)", "-r", "\(rounds)", "-S", "\(settle)", "-a",
       "8", "-i", family,
     ] + own
   }
@@ -78,13 +106,13 @@ private struct FeedLoad {
   func lastMilliseconds(_ server: TestedServer) throws -> Double {
     let lines = try lines(server, rounds: 1)
     guard let line = lines.first(where: { $0.contains("last_ms") }), let time = number("last_ms", in: line),
-      number("delivered", in: line) == Double(bench.parked)
+      number("delivered", in: line) == Double(parked)
     else { throw BenchFailure(description: "\(server.name) lost polls: \(lines)") }
     return time
   }
 
   func kilobytesPerPoll(_ server: TestedServer) throws -> Double {
-    try ParkedMemory(lines(server, rounds: 2)).kilobytesPerPoll(bench.parked)
+    try ParkedMemory(lines(server, rounds: 2)).kilobytesPerPoll(parked)
   }
 
   /// The rate of pages while polls are parked, against the rate without them, in turns.
@@ -104,7 +132,7 @@ private struct FeedLoad {
       parked.wait()
     }
     return Figure(
-      title: "page beside \(bench.parked) parked polls", unit: "requests/s", ours: beside,
+      title: "page beside \(parked) parked polls", unit: "requests/s", ours: beside,
       peer: alone, peerName: "itself", goal: .atLeast(0.95))
   }
 }

@@ -24,6 +24,32 @@ package struct ChannelListSQL: Sendable {
   package enum Value: Hashable, Sendable {
     case number(Int64)
     case text(String)
+    /// The channel that is looked up.
+    case channel
+  }
+
+  /// The columns of a row: of m and c and, in the order by a metadata value, `value_key`. In the order of
+  /// messages each of the two walks has its own columns for the position.
+  package struct Columns: Sendable {
+    private(set) var text: String
+    let ofOwn: String
+    let ofFollowed: String
+
+    /// The columns `text`, which names the position `ChannelListSQL.sortAt`.
+    package init(_ text: String) {
+      self.text = text
+      ofOwn = text.replacing(ChannelListSQL.sortAt, with: "m.sort_at")
+      ofFollowed = text.replacing(ChannelListSQL.sortAt, with: "c.last_message_at")
+        .replacing("m.channel_url", with: "c.channel_url")
+    }
+
+    /// The same columns, for the order by a metadata value with that value as the last one.
+    func and(valueFor order: ChannelQuery.Order) -> Columns {
+      guard order == .metadataValue else { return self }
+      var columns = self
+      columns.text += ", v.value_key"
+      return columns
+    }
   }
 
   /// The statement.
@@ -33,24 +59,31 @@ package struct ChannelListSQL: Sendable {
 
   /// The page of `query` after a key, or the first one: at most `limit` rows of `columns`.
   ///
-  /// `columns` may name m, c and, in the order by a metadata value, `value_key`. `followed`: how many crowded
-  /// channels the user follows; it matters in the order of messages alone.
+  /// `followed`: how many crowded channels the user follows; it matters in the order of messages alone.
   package init(
     _ query: ChannelQuery, user: UserKey, named userID: UserID, after: ChannelListKey? = nil, limit: Int,
-    columns: String, followed: FollowedChannels = .none
+    columns: Columns, followed: FollowedChannels = .none
   ) {
     if followed != .none {
       appendOwn(query, user, userID, after, columns)
       text += "\nUNION ALL"
       appendFollowed(query, user, userID, after, columns, areMany: followed == .many)
     } else {
-      text = "SELECT \(columns)"
+      text = "SELECT \(columns.text)"
       appendSource(query, user)
       appendFilters(query, userID, isComplete: true)
       if let after { append(after, query.order) }
     }
     appendOrder(query.order)
     bind("\nLIMIT ?", .number(Int64(limit)))
+  }
+
+  /// The one channel that `bind` names, if the list shows it.
+  init(lookingUpIn query: ChannelQuery, user: UserKey, named userID: UserID, columns: Columns) {
+    text = "SELECT \(columns.text)"
+    appendSource(query, user, isOrdered: false)
+    bind("\n  AND m.channel = ?", .channel)
+    appendFilters(query, userID, isComplete: true)
   }
 
   /// Finds channels that the list may show, or show at another position, once the missing data is stored: the
@@ -92,9 +125,13 @@ package struct ChannelListSQL: Sendable {
   private init(text: String) { self.text = text }
 
   /// Binds the values.
-  package func bind(to statement: Statement) {
+  package func bind(to statement: Statement) { ChannelListSQL.bind(values, to: statement) }
+
+  /// Binds values. `channel`: the channel that is looked up.
+  static func bind(_ values: [Value], to statement: Statement, channel: ChannelKey? = nil) {
     for (index, value) in values.enumerated() {
       switch value {
+      case .channel: statement.bind(Int32(index + 1), channel?.rawValue)
       case .number(let number): statement.bind(Int32(index + 1), number)
       case .text(let text): statement.bind(Int32(index + 1), text)
       }
@@ -113,8 +150,8 @@ package struct ChannelListSQL: Sendable {
     self.values += values
   }
 
-  private mutating func appendSource(_ query: ChannelQuery, _ user: UserKey) {
-    text += "\nFROM membership AS m\(ChannelListSQL.index(of: query.order))"
+  private mutating func appendSource(_ query: ChannelQuery, _ user: UserKey, isOrdered: Bool = true) {
+    text += "\nFROM membership AS m\(isOrdered ? ChannelListSQL.index(of: query.order) : "")"
     text += "\nCROSS JOIN channel AS c ON c.id = m.channel"
     if query.order == .metadataValue {
       bind(
@@ -126,9 +163,9 @@ package struct ChannelListSQL: Sendable {
 
   /// The channels with a position in `membership`.
   private mutating func appendOwn(
-    _ query: ChannelQuery, _ user: UserKey, _ userID: UserID, _ after: ChannelListKey?, _ columns: String
+    _ query: ChannelQuery, _ user: UserKey, _ userID: UserID, _ after: ChannelListKey?, _ columns: Columns
   ) {
-    text = "SELECT \(columns.replacing(ChannelListSQL.sortAt, with: "m.sort_at"))"
+    text = "SELECT \(columns.ofOwn)"
     appendSource(query, user)
     text += "\n  AND m.sort_at > \(ChannelFacts.follows)"
     appendFilters(query, userID, isComplete: true)
@@ -137,12 +174,10 @@ package struct ChannelListSQL: Sendable {
 
   /// The crowded channels that the user follows.
   private mutating func appendFollowed(
-    _ query: ChannelQuery, _ user: UserKey, _ userID: UserID, _ after: ChannelListKey?, _ columns: String,
+    _ query: ChannelQuery, _ user: UserKey, _ userID: UserID, _ after: ChannelListKey?, _ columns: Columns,
     areMany: Bool
   ) {
-    let columns = columns.replacing(ChannelListSQL.sortAt, with: "c.last_message_at")
-      .replacing("m.channel_url", with: "c.channel_url")
-    text += "\nSELECT \(columns)"
+    text += "\nSELECT \(columns.ofFollowed)"
     if areMany {
       text += "\nFROM channel AS c INDEXED BY channel_crowded"
       bind("\nCROSS JOIN membership AS m ON m.user = ? AND m.channel = c.id", .number(user.rawValue))

@@ -19,7 +19,8 @@ package struct ChannelParts: OptionSet, Hashable, Sendable {
 
 extension CacheReader {
   /// The columns of `membership` m and `channel` c that make a channel's object, and place it in a list.
-  static let channelColumns = """
+  static let channelColumns = ChannelListSQL.Columns(
+    """
     c.id, c.version, m.version, c.body, c.last_message_at, c.last_message, c.read_receipts, c.metadata,
       iif(
         c.is_crowded,
@@ -32,13 +33,12 @@ extension CacheReader {
         m.mentions
       ),
       m.state, m.role, m.is_muted, m.last_read_at, m.hidden_state, m.inviter, m.invited_at, m.floor_at,
-      c.updated_at, c.reader_count, \(listColumns)
-    """
+      c.updated_at, c.reader_count, \(listColumns.text)
+    """)
 
   /// The columns that place a channel in a list.
-  static let listColumns = """
-    m.channel_url, \(ChannelListSQL.sortAt), m.created_at, m.name_key
-    """
+  static let listColumns = ChannelListSQL.Columns(
+    "m.channel_url, \(ChannelListSQL.sortAt), m.created_at, m.name_key")
 
   /// The channel as that user sees it; nil if the user is not in it (B1).
   package func channel(_ view: ChannelView, parts: ChannelParts = []) throws -> ByteBuffer? {

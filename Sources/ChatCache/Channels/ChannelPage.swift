@@ -51,11 +51,12 @@ extension CacheReader {
 
   /// The statement of a list that ends with the columns that place a channel in it.
   func listSQL(
-    _ query: ChannelQuery, of user: CachedUser, after: ChannelListKey?, limit: Int, _ columns: String
+    _ query: ChannelQuery, of user: CachedUser, after: ChannelListKey?, limit: Int,
+    _ columns: ChannelListSQL.Columns
   ) throws -> ChannelListSQL {
     ChannelListSQL(
       query, user: user.key, named: user.id, after: after, limit: limit,
-      columns: columns + (query.order == .metadataValue ? ", v.value_key" : ""),
+      columns: columns.and(valueFor: query.order),
       followed: query.order == .latestLastMessage ? try followedChannels(of: user.key) : .none)
   }
 

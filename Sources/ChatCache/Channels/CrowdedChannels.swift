@@ -38,7 +38,7 @@ extension CacheReader {
   }
 
   /// Whether the channel has more members here than `most`.
-  fileprivate func hasMoreMembers(_ channel: ChannelKey, than most: Int) throws -> Bool {
+  package func hasMoreMembers(_ channel: ChannelKey, than most: Int) throws -> Bool {
     try db.first(
       "SELECT 1 FROM membership INDEXED BY membership_by_channel WHERE channel = ?1 LIMIT 1 OFFSET ?2"
     ) {

@@ -12,27 +12,43 @@ package enum ReadPositions {
   package static let mostInChannel = 100
   /// Up to so many positions are looked up one by one, and not read together.
   fileprivate static let mostLookedUp = 16
+  /// A channel whose positions have become so few keeps them in its row again.
+  fileprivate static let fewAgain = 50
+  /// The most positions that one answer removes.
+  fileprivate static let mostRemoved = 1_000
 }
 
 extension CacheWriter {
   /// Stores how far members have read; no position goes back. Returns the members whose position advanced,
-  /// and whether the channel's answers changed in more than these positions.
+  /// and whether the channel's answers changed in more than these positions. `joined`: the number of members
+  /// in the same answer. If it has as many positions, those of people who are no members are removed.
   func store(
-    _ told: ReadReceipts, of channel: ChannelKey
+    _ told: ReadReceipts, joined: Int64?, of channel: ChannelKey
   ) throws -> (readers: [ExactText], changesChannel: Bool) {
-    let (isMany, digest) = try reader.readersKept(for: channel)
-    if isMany {
+    let (count, digest) = try reader.readersKept(for: channel)
+    if count != nil {
       if digest == told.digest { return ([], false) }
       try noteDigest(told, of: channel)
     }
     let receipts = told.positions
+    var stored = try advance(receipts, of: channel, areMany: count != nil)
+    if count == nil, stored.changesChannel { try noteDigest(told, of: channel) }
+    if let joined, joined > 0, receipts.count >= joined {
+      stored.changesChannel = try removePositions(besides: receipts, of: channel) || stored.changesChannel
+    }
+    return stored
+  }
+
+  private func advance(
+    _ receipts: [ExactText: Int64], of channel: ChannelKey, areMany: Bool
+  ) throws -> (readers: [ExactText], changesChannel: Bool) {
     let known =
-      isMany
+      areMany
       ? try reader.manyPositions(of: receipts.keys, in: channel) : try reader.fewPositions(of: channel)
     let advanced = receipts.filter { user, moment in known[user].map { $0 < moment } ?? true }
     guard !advanced.isEmpty else { return ([], false) }
     let readers = advanced.keys.sorted()
-    if isMany {
+    if areMany {
       let added = advanced.count { known[$0.key] == nil }
       try insert(advanced, of: channel, added: added)
       return (readers, added > 0)
@@ -46,8 +62,52 @@ extension CacheWriter {
     try write([:], of: channel)
     try db.run("UPDATE channel SET reader_count = 0 WHERE id = ?1") { $0.bind(1, channel.rawValue) }
     try insert(all, of: channel, added: all.count)
-    try noteDigest(told, of: channel)
     return (readers, true)
+  }
+
+  /// Removes the positions of people who are neither in `receipts` nor members. True: there were some.
+  private func removePositions(besides receipts: [ExactText: Int64], of channel: ChannelKey) throws -> Bool {
+    let (count, _) = try reader.readersKept(for: channel)
+    if let count, count <= receipts.count { return false }
+    let known =
+      count == nil ? try reader.fewPositions(of: channel) : try reader.allReadPositions(of: channel)
+    guard known.count > receipts.count else { return false }
+    // The next answer removes the rest.
+    let strangers = try known.keys.lazy.filter {
+      try receipts[$0] == nil && !self.reader.isStored(member: $0, of: channel)
+    }.prefix(ReadPositions.mostRemoved)
+    for user in strangers { try removePosition(of: user, in: channel) }
+    return !strangers.isEmpty
+  }
+
+  /// Removes the position of somebody who is no member any more. Answers whether there was one.
+  @discardableResult
+  func removePosition(of user: ExactText, in channel: ChannelKey) throws -> Bool {
+    guard let count = try reader.readersKept(for: channel).count else {
+      var few = try reader.fewPositions(of: channel)
+      guard few.removeValue(forKey: user) != nil else { return false }
+      try write(few, of: channel)
+      return true
+    }
+    let removed = try db.run("DELETE FROM read_position WHERE channel = ?1 AND user_id = ?2") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, user.text)
+    }
+    guard removed > 0 else { return false }
+    try db.run("UPDATE channel SET reader_count = reader_count - 1, reader_digest = NULL WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
+    }
+    if count - 1 <= ReadPositions.fewAgain { try moveBack(channel) }
+    return true
+  }
+
+  /// Moves the positions of a channel that lost most of its members into its row again.
+  private func moveBack(_ channel: ChannelKey) throws {
+    try write(try reader.allReadPositions(of: channel), of: channel)
+    try db.run("DELETE FROM read_position WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
+    try db.run("UPDATE channel SET reader_count = NULL, reader_digest = NULL WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
+    }
   }
 
   /// Notes that the table has each of these positions, or a later one.
@@ -139,8 +199,8 @@ extension CacheReader {
   package func readPositions(
     of users: some Collection<ExactText>, in channel: ChannelKey
   ) throws -> [ExactText: Int64] {
-    try readersKept(for: channel).areMany
-      ? manyPositions(of: users, in: channel) : fewPositions(of: channel)
+    try readersKept(for: channel).count == nil
+      ? fewPositions(of: channel) : manyPositions(of: users, in: channel)
   }
 
   /// The same for a channel with many positions.
@@ -160,17 +220,26 @@ extension CacheReader {
     return found
   }
 
-  /// Whether the channel's positions lie in the table. `digest`: that of an answer whose positions the table
-  /// has, or later ones; nil if there is none.
-  fileprivate func readersKept(for channel: ChannelKey) throws -> (areMany: Bool, digest: Int64?) {
+  /// How many positions of the channel lie in the table; nil: it has few, in its row. `digest`: that of an
+  /// answer whose positions the table has, or later ones; nil if there is none.
+  fileprivate func readersKept(for channel: ChannelKey) throws -> (count: Int64?, digest: Int64?) {
     try db.first("SELECT reader_count, reader_digest FROM channel WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
     } _: {
-      (!$0.isNull(0), $0.int64OrNil(1))
-    } ?? (false, nil)
+      ($0.int64OrNil(0), $0.int64OrNil(1))
+    } ?? (nil, nil)
   }
 
-  private func allReadPositions(of channel: ChannelKey) throws -> [ExactText: Int64] {
+  fileprivate func isStored(member: ExactText, of channel: ChannelKey) throws -> Bool {
+    try db.first("SELECT 1 FROM member WHERE channel = ?1 AND user_id = ?2") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, member.text)
+    } _: { _ in
+      true
+    } ?? false
+  }
+
+  fileprivate func allReadPositions(of channel: ChannelKey) throws -> [ExactText: Int64] {
     var rows = try db.rows("SELECT user_id, read_at FROM read_position WHERE channel = ?1") {
       $0.bind(1, channel.rawValue)
     }

@@ -52,7 +52,9 @@ extension CacheWriter {
     if let metadata = record.metadata { isChanged = try store(metadata, of: channel) || isChanged }
     isChanged = try storeMembers(record, of: channel) || isChanged
     let (readers, changesChannel) =
-      try record.readReceipts.map { try store($0, of: channel) } ?? ([], false)
+      try record.readReceipts.map { try store($0, joined: record.positionsExpected, of: channel) } ?? (
+        [], false
+      )
     isChanged = isChanged || changesChannel
     let last = try newLastMessage(record, channel)
     guard isChanged || !readers.isEmpty || last != .absent else { return channel }
@@ -121,7 +123,7 @@ extension CacheWriter {
     let channel = ChannelKey(db.lastInsertRowID)
     if let metadata = record.metadata { _ = try store(metadata, of: channel) }
     _ = try storeMembers(record, of: channel)
-    if let receipts = record.readReceipts { _ = try store(receipts, of: channel) }
+    if let receipts = record.readReceipts { _ = try store(receipts, joined: nil, of: channel) }
     if case .message(let message) = record.lastMessage {
       try setLastMessage(message, of: channel, version: 0)
     }

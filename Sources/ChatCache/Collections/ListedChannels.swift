@@ -13,7 +13,46 @@ package struct ListedChannel: ~Copyable {
   package let object: ByteBuffer
 }
 
+/// The statement that looks up one channel of a list, to see whether and how the list shows it. Its cost does
+/// not depend on the number of the user's channels.
+package struct ChannelLookup: Sendable {
+  fileprivate let query: ChannelQuery
+  fileprivate let sql: SharedSQL
+  private let values: [ChannelListSQL.Value]
+
+  /// The texts of all lookups. Lists with the same filters have the same one.
+  private static let texts = Guarded<[ExactText: SharedSQL]>([:])
+  private static let mostTexts = 64
+
+  /// Looks up channels in that user's list.
+  package init(_ query: ChannelQuery, of user: UserKey, named userID: UserID) {
+    self.query = query
+    let made = ChannelListSQL(
+      lookingUpIn: query, user: user, named: userID,
+      columns: CacheReader.channelColumns.and(valueFor: query.order))
+    values = made.values
+    let text = ExactText(made.text)
+    sql = ChannelLookup.texts.withLock { texts in
+      if let known = texts[text] { return known }
+      if texts.count >= ChannelLookup.mostTexts { texts = [:] }
+      let sql = SharedSQL(text.text)
+      texts[text] = sql
+      return sql
+    }
+  }
+
+  fileprivate func bind(to statement: Statement, _ channel: ChannelKey) {
+    ChannelListSQL.bind(values, to: statement, channel: channel)
+  }
+}
+
 extension CacheReader {
+  /// The channel as the list shows it; nil: the list does not show it, wherever its window ends.
+  package func listed(_ channel: ChannelKey, _ lookup: ChannelLookup) throws -> ListedChannel? {
+    var rows = try db.rows(lookup.sql) { lookup.bind(to: $0, channel) }
+    return try rows.next().map { try listed($0, lookup.query) }
+  }
+
   /// Passes the channels of `query` after a key to `body`, in order, until it returns false. Filters and
   /// order are those of pages (B8).
   package func eachListed(
@@ -21,18 +60,20 @@ extension CacheReader {
     _ body: (borrowing ListedChannel) throws -> Bool
   ) throws {
     let sql = try listSQL(query, of: user, after: after, limit: limit, CacheReader.channelColumns)
+    var rows = try db.rows(composed: sql.text) { sql.bind(to: $0) }
+    while let row = try rows.next() {
+      guard try body(listed(row, query)) else { return }
+    }
+  }
+
+  private func listed(_ row: Row, _ query: ChannelQuery) throws -> ListedChannel {
     var parts: ChannelParts = []
     if query.includesMembers { parts.insert(.members) }
     if query.includesMetadata { parts.insert(.metadata) }
-    var rows = try db.rows(composed: sql.text) { sql.bind(to: $0) }
-    while let row = try rows.next() {
-      var writer = JSONWriter(capacity: 1024)
-      try write(row, parts, into: &writer)
-      let goesOn = try body(
-        ListedChannel(
-          url: ExactText(row.string(20)), key: CacheReader.key(row, query.order), object: writer.finish()))
-      guard goesOn else { return }
-    }
+    var writer = JSONWriter(capacity: 1024)
+    try write(row, parts, into: &writer)
+    return ListedChannel(
+      url: ExactText(row.string(20)), key: CacheReader.key(row, query.order), object: writer.finish())
   }
 
   /// Passes the keys of the channels of `query` to `body`, in order, until it returns false.

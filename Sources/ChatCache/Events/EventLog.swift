@@ -73,6 +73,20 @@ extension CacheWriter {
   }
 }
 
+/// What polls found in one snapshot of the log. Thousands of them ask the same after each commit.
+final class LogNotes {
+  /// The first sequence from which the log is complete.
+  var oldest: Int64?
+  /// The last sequence.
+  var last: Int64?
+  /// The last sequence of the run that was asked for last; nil: there is no such run.
+  var run: (number: Int64, end: Int64?)?
+  /// The changes after a sequence, those of all users, if they are few.
+  var tail: (after: Int64, changes: [LoggedChange]?)?
+  /// The urls of channels that changed.
+  var urls: [ChannelKey: ChannelURL] = [:]
+}
+
 extension CacheReader {
   /// The changes of a channel after `sequence`, oldest first, at most `limit`.
   package func changes(in channel: ChannelKey, after sequence: Int64, limit: Int) throws -> [LoggedChange] {
@@ -118,24 +132,35 @@ extension CacheReader {
   package func covers(_ cursor: EventCursor) throws -> Bool {
     guard cursor.epoch == log.epoch.load(ordering: .relaxed) else { return false }
     guard try cursor.sequence >= oldestKept() - 1 else { return false }
-    let next = try db.first("SELECT first_seq FROM run WHERE run > ?1 ORDER BY run LIMIT 1") {
-      $0.bind(1, cursor.run)
-    } _: {
-      $0.int64(0)
-    }
+    guard let end = try end(of: cursor.run) else { return false }
+    return cursor.sequence <= end
+  }
+
+  /// The last sequence of a run so far; nil: the log knows no such run.
+  private func end(of run: Int64) throws -> Int64? {
+    if let known = notes?.run, known.number == run { return known.end }
     let isKnown = try db.first("SELECT 1 FROM run WHERE run = ?1") {
-      $0.bind(1, cursor.run)
+      $0.bind(1, run)
     } _: { _ in
       true
     }
-    guard isKnown == true else { return false }
-    return try cursor.sequence <= (next.map { $0 - 1 } ?? lastChange())
+    let next = try db.first("SELECT first_seq FROM run WHERE run > ?1 ORDER BY run LIMIT 1") {
+      $0.bind(1, run)
+    } _: {
+      $0.int64(0)
+    }
+    let end = isKnown == nil ? nil : try next.map { $0 - 1 } ?? lastChange()
+    notes?.run = (run, end)
+    return end
   }
 
   /// The last sequence in this snapshot. An answer read from it includes all changes up to that one.
   package func lastChange() throws -> Int64 {
-    try max(
+    if let known = notes?.last { return known }
+    let found = try max(
       db.first("SELECT seq FROM event ORDER BY seq DESC LIMIT 1") { $0.int64(0) } ?? 0,
       db.first("SELECT first_seq - 1 FROM run ORDER BY run DESC LIMIT 1") { $0.int64(0) } ?? 0)
+    notes?.last = found
+    return found
   }
 }

@@ -86,7 +86,10 @@ extension CacheWriter {
 extension CacheReader {
   /// The first sequence from which the log is complete.
   func oldestKept() throws -> Int64 {
-    try db.first("SELECT value FROM meta WHERE key = 'oldest_event'") { $0.int64(0) } ?? 1
+    if let known = notes?.oldest { return known }
+    let found = try db.first("SELECT value FROM meta WHERE key = 'oldest_event'") { $0.int64(0) } ?? 1
+    notes?.oldest = found
+    return found
   }
 
   /// The number of sequences in the log's range: at least the number of its events.

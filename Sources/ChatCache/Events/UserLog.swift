@@ -12,6 +12,11 @@ extension CacheReader {
   package func changes(
     for user: UserKey, view: String? = nil, after sequence: Int64, limit: Int
   ) throws -> (changes: [LoggedChange], end: Int64, isWhole: Bool) {
+    if let tail = try tail(after: sequence) {
+      let own = try tail.filter { try concerns($0.change, user, view) }
+      let each = try LoggedChange.each(of: own, after: sequence, limit: limit)
+      if each.isWhole { return (each.changes, try lastChange(), true) }
+    }
     var found = try walk(user, view, sequence, limit)
     if !found.isWhole, found.changes.count * 4 < limit {
       let own = try gather(user, view, sequence, limit)
@@ -21,6 +26,39 @@ extension CacheReader {
     let each = try LoggedChange.each(of: found.changes, after: sequence, limit: limit)
     if each.isWhole { return (each.changes, found.end, found.isWhole) }
     return (each.changes, each.changes[each.changes.count - 1].sequence, false)
+  }
+
+  /// All changes after `sequence`; nil: they are more than a few, or this reading notes nothing.
+  private func tail(after sequence: Int64) throws -> [LoggedChange]? {
+    guard let notes else { return nil }
+    if let known = notes.tail, known.after == sequence { return known.changes }
+    let found = try db.all(
+      """
+      SELECT
+        seq, at, kind, source, channel, user, collection, from_at, from_id, to_at, to_id,
+        reference, detail
+      FROM event
+      WHERE seq > ?1
+      ORDER BY seq
+      LIMIT ?2
+      """
+    ) {
+      $0.bind(1, sequence)
+      $0.bind(2, CacheReader.mostInTail + 1)
+    } _: {
+      try CacheReader.change($0)
+    }
+    notes.tail = (sequence, found.count > CacheReader.mostInTail ? nil : found)
+    return notes.tail?.changes
+  }
+
+  private static let mostInTail = 16
+
+  /// Whether the user may read the change, as `walk` decides it.
+  private func concerns(_ change: Change, _ user: UserKey, _ view: String?) throws -> Bool {
+    if let collection = change.collection { return change.user == user && collection == view }
+    if let named = change.user { return named == user }
+    return try change.channel.map { try isMember(user, of: $0) } ?? true
   }
 
   /// Reads `limit` rows of the log in order, and returns those that concern the user.
@@ -128,17 +166,18 @@ extension CacheReader {
     }
   }
 
-  /// The users of this cache who are in the channel; nil if they are more than `most`.
-  package func members(of channel: ChannelKey, atMost most: Int) throws -> [UserKey]? {
-    let found = try db.all(
-      "SELECT user FROM membership INDEXED BY membership_by_channel WHERE channel = ?1 LIMIT ?2"
-    ) {
-      $0.bind(1, channel.rawValue)
-      $0.bind(2, most + 1)
-    } _: {
-      UserKey($0.int64(0))
+  /// Passes the users of this cache who are in the channel to `body`, `count` at a time.
+  package func eachMembers(of channel: ChannelKey, _ count: Int, _ body: ([UserKey]) -> Void) throws {
+    var some: [UserKey] = []
+    var rows = try db.rows("SELECT user FROM membership INDEXED BY membership_by_channel WHERE channel = ?1")
+    { $0.bind(1, channel.rawValue) }
+    while let row = try rows.next() {
+      some.append(UserKey(row.int64(0)))
+      guard some.count == count else { continue }
+      body(some)
+      some = []
     }
-    return found.count > most ? nil : found
+    body(some)
   }
 
   /// Whether anything after `sequence` may concern what that user sees of channels. It may read every later
@@ -191,11 +230,14 @@ extension CacheReader {
 
   /// The channel's url, also after its users left.
   package func url(of channel: ChannelKey) throws -> ChannelURL? {
-    try db.first("SELECT channel_url FROM channel WHERE id = ?1") {
+    if let known = notes?.urls[channel] { return known }
+    let found = try db.first("SELECT channel_url FROM channel WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
     } _: {
       ChannelURL($0.string(0))
     }
+    notes?.urls[channel] = found
+    return found
   }
 
   /// Whether the user is in the channel.

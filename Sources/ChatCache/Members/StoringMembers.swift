@@ -83,14 +83,15 @@ extension CacheWriter {
     return old == nil ? .new : changed > 0 ? .changed : .same
   }
 
-  /// Removes a member. Answers whether there was one.
+  /// Removes a member, and up to when the member has read. Answers whether there was one.
   @discardableResult
   func removeMember(_ user: String, of channel: ChannelKey) throws -> Bool {
     let removed = try db.run("DELETE FROM member WHERE channel = ?1 AND user_id = ?2") {
       $0.bind(1, channel.rawValue)
       $0.bind(2, user)
     }
-    return removed > 0
+    let hadPosition = try removePosition(of: ExactText(user), in: channel)
+    return removed > 0 || hadPosition
   }
 
   /// Stores the upstream's answers about single users, which settle the news up to `news`: those in `came`

@@ -111,7 +111,8 @@ extension Change {
 }
 
 extension CacheReader {
-  func channelKey(of url: ChannelURL) throws -> ChannelKey? {
+  /// The channel's key; nil: the cache does not know the channel.
+  package func channelKey(of url: ChannelURL) throws -> ChannelKey? {
     try db.first("SELECT id FROM channel WHERE channel_url = ?1") {
       $0.bind(1, url.text)
     } _: {

@@ -32,6 +32,8 @@ package struct ChannelRecord: Sendable, Equatable {
   package var lastMessage: LastMessage
   /// Read positions by user (ms).
   package var readReceipts: ReadReceipts?
+  /// The number of members who may have a position; nil: the answer does not tell.
+  var positionsExpected: Int64? { joinedMemberCount ?? memberCount }
   /// All of the metadata.
   package var metadata: [ExactText: String]?
   /// All members, or the first ones that the upstream shows.

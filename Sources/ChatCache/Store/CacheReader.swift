@@ -5,4 +5,6 @@ import SQLite
 package struct CacheReader {
   let db: ReadAccess
   let log: CommitLog
+  /// What is noted of the log in this snapshot; nil in a transaction that writes, which changes it.
+  var notes: LogNotes?
 }

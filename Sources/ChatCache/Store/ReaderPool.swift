@@ -30,7 +30,7 @@ final class ReaderPool: Sendable {
   ) throws -> Result {
     do {
       return try connections.read(state, isStill: { log.revision.isStill($0) }) {
-        try body(CacheReader(db: $0, log: log))
+        try body(CacheReader(db: $0, log: log, notes: $0.notes(LogNotes.init)))
       }
     } catch let error as SQLiteError {
       if error == .unreadablePage {

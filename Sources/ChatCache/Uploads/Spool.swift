@@ -89,12 +89,22 @@ package final class Spool: Sendable {
 
   /// Reserves room for `count` bytes.
   func promise(_ count: Int) throws(SpoolError) {
-    guard room.withLock({ $0.promise(count) }) else { throw .full }
+    let free = freeBytes
+    guard room.withLock({ $0.promise(count, free: free) }) else { throw .full }
   }
 
   /// Whether there is room for `count` more bytes now.
   package func hasRoom(for count: Int) -> Bool {
-    room.withLock { $0.bytes + count <= $0.most }
+    let free = freeBytes
+    return room.withLock { $0.hasRoom(for: count, free: free) }
+  }
+
+  /// The free bytes of the disk.
+  private var freeBytes: Int {
+    var info = statvfs()
+    guard fstatvfs(folder, &info) == 0 else { return .max }
+    let free = info.f_bavail.multipliedReportingOverflow(by: info.f_frsize)
+    return free.overflow ? .max : Int(clamping: free.partialValue)
   }
 
   /// Syncs an ended file to the disk, then calls `finish` on a thread of the spool. If that fails, the file

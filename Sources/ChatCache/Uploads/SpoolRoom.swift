@@ -8,6 +8,8 @@ struct SpoolRoom: Equatable {
   let most: Int
   /// The bytes of files, and the bytes reserved for arriving files.
   private(set) var bytes = 0
+  /// The bytes of files that are whole.
+  private var wholeBytes = 0
   /// The size of each file that is whole.
   private var sizes: [SpoolName: Int] = [:]
   /// Open files: no durable row names them yet.
@@ -18,9 +20,18 @@ struct SpoolRoom: Equatable {
   /// The number of files that are whole.
   var count: Int { sizes.count }
 
+  /// The bytes of the disk that files leave free: the database needs them for its commits.
+  static let leftFree = 32 << 20
+
+  /// Whether there is room for `count` more bytes. `free`: the free bytes of the disk.
+  func hasRoom(for count: Int, free: Int) -> Bool {
+    let arriving = bytes - wholeBytes
+    return count >= 0 && count <= most - bytes && count <= free - SpoolRoom.leftFree - arriving
+  }
+
   /// Reserves room for `count` more bytes. False: there is not enough.
-  mutating func promise(_ count: Int) -> Bool {
-    guard count >= 0, count <= most - bytes else { return false }
+  mutating func promise(_ count: Int, free: Int) -> Bool {
+    guard hasRoom(for: count, free: free) else { return false }
     bytes += count
     return true
   }
@@ -34,6 +45,7 @@ struct SpoolRoom: Equatable {
   /// The file is whole. `promised`: the room that was reserved for it.
   mutating func filled(_ name: SpoolName, size: Int, promised: Int) {
     bytes += size - promised
+    wholeBytes += size
     sizes[name] = size
   }
 
@@ -43,7 +55,9 @@ struct SpoolRoom: Equatable {
   /// The file was removed: its room is free again.
   mutating func removed(_ name: SpoolName) {
     open.remove(name)
-    bytes -= sizes.removeValue(forKey: name) ?? 0
+    let size = sizes.removeValue(forKey: name) ?? 0
+    bytes -= size
+    wholeBytes -= size
   }
 
   /// Adds a file of an earlier run that was found in the folder.
@@ -51,6 +65,7 @@ struct SpoolRoom: Equatable {
     guard !open.contains(name), sizes[name] == nil else { return }
     sizes[name] = size
     bytes += size
+    wholeBytes += size
   }
 
   /// The files to remove. `listed`: the folder's files, read before `open`. `rows`: the files that rows name,

@@ -257,31 +257,39 @@ package final class ChangeSubscriptions: Sendable {
     }
     wake(direct)
     guard !commit.isForAll, !commit.channels.isEmpty, count > 0 else { return }
-    let concerned = concerned(commit.channels, waiting: count).subtracting(commit.users)
-    wake(state.read { state in concerned.flatMap { state.byUser[$0] ?? [] } })
+    wakeConcerned(by: commit.channels, waiting: count) { commit.users.contains($0) }
   }
 
-  /// The subscribed users whom changes of these channels concern. Takes time for each member of the channels,
-  /// or for each subscribed user, whichever are fewer.
-  private func concerned(_ channels: Set<ChannelKey>, waiting count: Int) -> Set<UserKey> {
+  /// Wakes the subscribed users whom changes of these channels concern, some at a time, so that the first are
+  /// woken before all are found. Takes time for each member of the channels, or for each subscribed user,
+  /// whichever are fewer. `isWoken`: whether the user was woken already.
+  private func wakeConcerned(
+    by channels: Set<ChannelKey>, waiting count: Int, isWoken: (UserKey) -> Bool
+  ) {
+    func wake(_ users: [UserKey]) {
+      self.wake(state.read { state in users.flatMap { state.byUser[$0] ?? [] } })
+    }
     do {
-      return try cache.read { reader in
-        var concerned: Set<UserKey> = []
+      try cache.read { reader in
         for channel in channels {
-          if let members = try reader.members(of: channel, atMost: count) {
-            concerned.formUnion(members)
-            continue
-          }
-          for user in state.read({ Array($0.byUser.keys) }) where !concerned.contains(user) {
-            if try reader.isMember(user, of: channel) { concerned.insert(user) }
+          if try reader.hasMoreMembers(channel, than: count) {
+            wake(
+              try state.read { Array($0.byUser.keys) }.filter {
+                try !isWoken($0) && reader.isMember($0, of: channel)
+              })
+          } else {
+            try reader.eachMembers(of: channel, ChangeSubscriptions.lookedUpAtOnce) { members in
+              wake(members.filter { !isWoken($0) })
+            }
           }
         }
-        return concerned
       }
     } catch {
       // The cache cannot be read: all subscribers are woken, and each finds out by itself. To wake too many
       // is safe.
-      return state.read { Set($0.byUser.keys) }
+      wake(state.read { Array($0.byUser.keys) })
     }
   }
+
+  private static let lookedUpAtOnce = 128
 }

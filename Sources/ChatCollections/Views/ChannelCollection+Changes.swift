@@ -28,9 +28,7 @@ extension ChannelCollection {
       let change = logged.change
       if change.kind == .windowTrimmed {
         trimmedAt = trimmedAt ?? logged.sequence
-        touched += try Self.names(trimmedBy: change).map {
-          Touched(url: ExactText($0), source: change.source, sequence: logged.sequence)
-        }
+        touched += try trimmed(by: logged, reader)
       }
       guard let key = change.channel, let url = try reader.url(of: key) else { continue }
       if change.kind == .cacheCleared {
@@ -42,7 +40,7 @@ extension ChannelCollection {
       guard Self.concerns(change.kind) else { continue }
       touched.append(
         Touched(
-          url: ExactText(url.text), source: change.source, sequence: logged.sequence,
+          url: ExactText(url.text), key: key, source: change.source, sequence: logged.sequence,
           member: change.readingMember))
     }
     // The objects also have what changed after `end`, which must not count as told.
@@ -73,6 +71,15 @@ extension ChannelCollection {
     }
   }
 
+  /// The channels that a cut removed.
+  private func trimmed(by logged: LoggedChange, _ reader: CacheReader) throws -> [Touched] {
+    try Self.names(trimmedBy: logged.change).map { name in
+      Touched(
+        url: ExactText(name), key: try reader.channelKey(of: ChannelURL(name)), source: logged.change.source,
+        sequence: logged.sequence)
+    }
+  }
+
   /// The event with the channels that a cut removed, and the list's new end.
   private func trimmed(_ gone: [String], _ window: ChannelWindow, _ collection: String?) -> [UInt8] {
     EventWriter.event("channels.deleted", .localWindowTrimmed, collection: collection) { json in
@@ -84,6 +91,7 @@ extension ChannelCollection {
   /// A channel that changed.
   private struct Touched {
     let url: ExactText
+    let key: ChannelKey?
     let source: ChangeSource
     let sequence: Int64
     /// The member who has read on; nil if something else happened.
@@ -133,9 +141,8 @@ extension ChannelCollection {
     _ room: Int, _ collection: String?
   ) throws -> Int64? {
     let shown = after
-    let now = try present(touched.map(\.url), window, reader, user)
     for (index, channel) in touched.enumerated() {
-      let present = now[channel.url]
+      let present = try present(channel, window, reader)
       // The changes of one sequence of the log are told together.
       if index > 0, touched[index - 1].sequence < channel.sequence, !events.isEmpty,
         events.entries >= Limits.eventEntries || events.bytes + (present?.object.count ?? 0) > room
@@ -162,26 +169,14 @@ extension ChannelCollection {
     return nil
   }
 
-  private static let urlsAtOnce = 200
-
-  /// The given channels that the list shows now.
+  /// The channel as the list shows it now; nil: it does not.
   private func present(
-    _ urls: [ExactText], _ window: ChannelWindow, _ reader: CacheReader, _ user: CachedUser
-  ) throws -> [ExactText: (hash: Int64, object: [UInt8])] {
-    var now: [ExactText: (hash: Int64, object: [UInt8])] = [:]
-    let asked = Set(query.channelURLs.map { ExactText($0) })
-    var rest = urls.filter { asked.isEmpty || asked.contains($0) }[...]
-    while !rest.isEmpty {
-      var some = query
-      some.channelURLs = rest.prefix(Self.urlsAtOnce).map(\.text)
-      rest = rest.dropFirst(Self.urlsAtOnce)
-      try reader.eachListed(some, of: user, limit: Self.urlsAtOnce) { channel in
-        guard window.contains(channel.key) else { return false }
-        now[channel.url] = (ChannelCollection.hash(channel.object.bytes), channel.object.array)
-        return true
-      }
+    _ channel: Touched, _ window: ChannelWindow, _ reader: CacheReader
+  ) throws -> (hash: Int64, object: [UInt8])? {
+    guard let key = channel.key, let found = try reader.listed(key, lookup), window.contains(found.key) else {
+      return nil
     }
-    return now
+    return (ChannelCollection.hash(found.object.bytes), found.object.array)
   }
 
   private func shownNow(

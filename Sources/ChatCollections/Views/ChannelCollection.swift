@@ -13,6 +13,8 @@ package final class ChannelCollection: Sendable {
   package let userID: UserID
   /// The query with which the client opened the view.
   package let query: ChannelQuery
+  /// Looks up one channel of the list.
+  let lookup: ChannelLookup
 
   /// The topics that requests for its events subscribe to.
   package let topics: ChangeSubscriptions.Topics
@@ -47,6 +49,7 @@ package final class ChannelCollection: Sendable {
     self.user = user
     self.userID = userID
     self.query = query
+    lookup = ChannelLookup(query, of: user, named: userID)
     self.bound = bound
     topics = ChangeSubscriptions.Topics(of: user, collections: [id], user: user)
     state = Guarded(

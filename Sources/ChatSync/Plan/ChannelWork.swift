@@ -120,10 +120,15 @@ extension Plan {
     for kind in ChannelWork.Kind.allCases where kind != .fill {
       soonest = min(soonest, channels.first(kind)?.moment ?? .max)
     }
-    guard !isForegroundWaiting else { return soonest }
-    if let fill = channels.first(.fill)?.moment { soonest = min(soonest, max(fill, prefetchNotBefore)) }
+    if let fill = channels.first(.fill)?.moment { soonest = min(soonest, max(fill, prefetchFrom)) }
     let prefetch = hasRoom ? channels.prefetchDueAt : .max
-    return min(soonest, max(prefetch, prefetchNotBefore))
+    return min(soonest, max(prefetch, prefetchFrom))
+  }
+
+  /// When the next prefetch or fill may begin. While clients' own reads wait for the upstream, one begins
+  /// each second: clients may read all the time (B33).
+  private var prefetchFrom: Int64 {
+    isForegroundWaiting ? max(prefetchNotBefore, prefetchedAt + pace.prefetchPause) : prefetchNotBefore
   }
 
   /// Tells whether no connected user is in the channel, or none who is active.
@@ -249,15 +254,20 @@ extension Plan {
   /// The next job: of the class whose turn it is, or else of the first in order of importance that has one
   /// (B30).
   mutating func pick(now: Int64) -> SyncJob? {
-    // Clients' own requests come before all turns.
-    if let awaited = first(.awaitedCheck, now: now) { return .check(awaited.url) }
+    // What a client waits for has every second job, so that nothing else waits for ever.
+    let awaited = first(.awaitedCheck, now: now).map { SyncJob.check($0.url) }
+    if let awaited, !wasAwaited {
+      wasAwaited = true
+      return awaited
+    }
     let turn = Share.turns[turns % Share.turns.count]
     for share in [turn] + Share.allCases {
       guard let job = pick(share, now: now) else { continue }
       turns += 1
+      wasAwaited = false
       return job
     }
-    return nil
+    return awaited
   }
 
   private mutating func pick(_ share: Share, now: Int64) -> SyncJob? {
@@ -324,9 +334,7 @@ extension Plan {
   private func pickVerify(now: Int64) -> SyncJob? { first(.verify, now: now).map { .verify($0.url) } }
 
   private mutating func pickPrefetch(now: Int64) -> SyncJob? {
-    guard !isForegroundWaiting, hasRoom, let url = channels.nextPrefetch(now: now),
-      mayBePrefetched(now: now)
-    else { return nil }
+    guard hasRoom, let url = channels.nextPrefetch(now: now), mayBePrefetched(now: now) else { return nil }
     return .prefetch(url)
   }
 
@@ -340,10 +348,13 @@ extension Plan {
   }
 
   private mutating func mayBePrefetched(now: Int64) -> Bool {
-    guard !isForegroundWaiting else { return false }
-    guard let later = prefetchBucket.take(now: now) else { return true }
-    prefetchNotBefore = later
-    return false
+    guard prefetchFrom <= now else { return false }
+    if let later = prefetchBucket.take(now: now) {
+      prefetchNotBefore = later
+      return false
+    }
+    prefetchedAt = now
+    return true
   }
 
   mutating func endedInChannel(_ url: ChannelURL, _ job: SyncJob, _ outcome: Outcome, now: Int64) {

@@ -18,6 +18,8 @@ package struct Pace: Sendable, Equatable {
   package var isRateKnown = false
   /// Requests per second for prefetching, 0 for no limit.
   package var prefetchRate = 5.0
+  /// The interval between two prefetches or fills while clients' own reads wait.
+  package var prefetchPause: Int64 = 1_000
   /// The number of newest messages that are prefetched in each channel.
   package var prefetchMessages = 200
   /// How long a webhook proves that webhooks work.

@@ -37,8 +37,12 @@ package struct Plan: Sendable {
   package var hasRoom = true
   var prefetchBucket: TokenBucket
   var prefetchNotBefore: Int64 = 0
+  /// When the last prefetch or fill began.
+  var prefetchedAt: Int64 = -1_000_000
+  /// Whether the last job was a check that a client waits for.
+  var wasAwaited = false
   var webhooks = WebhookTrust()
-  /// Whether clients' own reads wait for the upstream: prefetch pauses (B33).
+  /// Whether clients' own reads wait for the upstream: prefetch and fills are then slow (B33).
   package var isForegroundWaiting = false
   private var random: SplitMix
   /// Changes of the link that are not announced yet.

@@ -17,6 +17,21 @@ struct UserTable: Sendable {
   private struct Lines: Sendable {
     var preferred = PriorityLine<UserID, Int64>()
     var others = PriorityLine<UserID, Int64>()
+    /// Whether a client waited for the last one's poll.
+    private var wasAwaited = false
+
+    /// The first who is due, of the preferred ones if there are some. After a poll that a client waits for,
+    /// one of the others is next, so that clients who ask all the time keep nobody waiting for ever.
+    mutating func next(now: Int64, isAwaited: (UserID) -> Bool) -> UserID? {
+      let (preferred, other) = (due(preferred, now), due(others, now))
+      let next = wasAwaited ? other ?? preferred : preferred ?? other
+      wasAwaited = next.map(isAwaited) ?? false
+      return next
+    }
+
+    private func due(_ line: PriorityLine<UserID, Int64>, _ now: Int64) -> UserID? {
+      line.first.flatMap { $0.rank <= now ? $0.key : nil }
+    }
 
     mutating func put(_ turn: UserWork.Turn?, of user: UserID) {
       preferred[user] = turn.flatMap { $0.isPreferred ? $0.since : nil }
@@ -41,12 +56,10 @@ struct UserTable: Sendable {
   var active: Int { rests.count }
 
   /// The first user in line whose next job is due. `isListing`: in the line of listings.
-  func next(isListing: Bool, now: Int64) -> UserID? {
-    let lines = isListing ? listings : polls
-    for line in [lines.preferred, lines.others] {
-      if let first = line.first, first.rank <= now { return first.key }
-    }
-    return nil
+  mutating func next(isListing: Bool, now: Int64) -> UserID? {
+    func isAwaited(_ user: UserID) -> Bool { works[user]?.isAwaited ?? false }
+    return isListing
+      ? listings.next(now: now, isAwaited: isAwaited) : polls.next(now: now, isAwaited: isAwaited)
   }
 
   /// When the next job of a user may begin; nil: none is due.

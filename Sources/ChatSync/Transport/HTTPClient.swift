@@ -43,9 +43,6 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
   /// Pauses that the upstream asked for since the start.
   package var pausesAsked: Int { inbox.withLock { $0.pausesAsked } }
 
-  /// Whether clients' own requests wait for a slot.
-  package var isForegroundWaiting: Bool { inbox.withLock { $0.isForegroundWaiting } }
-
   struct Inbox {
     var arrived: [Transfer] = []
     var canceled: [UInt64] = []
@@ -56,7 +53,6 @@ package final class HTTPClient: @unchecked Sendable {  // because `multi` is onl
     var started = 0
     /// Pauses that the upstream asked for.
     var pausesAsked = 0
-    var isForegroundWaiting = false
     /// Requests that wait for a slot.
     var waiting = 0
   }

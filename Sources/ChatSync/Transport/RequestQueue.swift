@@ -48,9 +48,6 @@ package struct RequestQueue<Entry> {
   /// The number of waiting requests.
   package var count: Int { lanes.reduce(0) { $0 + $1.count } }
 
-  /// Whether clients' own requests wait (B33).
-  package var hasForegroundWaiting: Bool { !lanes[Importance.foreground.rawValue].isEmpty }
-
   /// Adds a request at the end of its lane; `endpoint`: what kind of call it is.
   package mutating func add(_ entry: Entry, _ importance: Importance, endpoint: String = "") {
     lanes[importance.rawValue].append(Waiting(entry: entry, endpoint: ExactText(endpoint)))

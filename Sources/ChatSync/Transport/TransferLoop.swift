@@ -111,11 +111,9 @@ final class TransferLoop {
   }
 
   private func note(_ started: Int) {
-    let isWaiting = queue.hasForegroundWaiting
     let waiting = queue.count
     inbox.withLock { inbox in
       inbox.started += started
-      inbox.isForegroundWaiting = isWaiting
       inbox.waiting = waiting
     }
   }

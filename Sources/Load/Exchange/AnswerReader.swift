@@ -19,6 +19,7 @@ struct AnswerReader {
   struct Malformed: Error {}
 
   private static let roomBytes = 16 << 10
+  private static let mostBytes = 1 << 30
 
   /// Receives bytes from a socket; -1 or 0 as `recv` says.
   mutating func receive(from socket: Int32) -> Int {
@@ -70,7 +71,7 @@ struct AnswerReader {
       default: break
       }
     }
-    guard let length, length >= 0 else { throw Malformed() }
+    guard let length, 0...AnswerReader.mostBytes ~= length else { throw Malformed() }
     return Head(status: status, end: found + 4 + length, bodyStart: found + 4, isLast: isLast)
   }
 }

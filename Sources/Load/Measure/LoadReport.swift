@@ -9,6 +9,9 @@ package struct LoadReport: Sendable {
   /// The deliveries that did not come: each message and the user who was not told.
   package var missing: [String] = []
 
+  /// How often a follower was told of a message that it had been told of already.
+  package var doubled = 0
+
   private static let percentiles: [Double] = [50, 95, 99, 100]
   private static let plotWidth = 60
   private static let missingShown = 10
@@ -17,7 +20,7 @@ package struct LoadReport: Sendable {
   package init() {}
 
   /// Whether everything that was asked for came.
-  package var isClean: Bool { errors.isEmpty && missing.isEmpty }
+  package var isClean: Bool { errors.isEmpty && missing.isEmpty && doubled == 0 }
 
   /// All of it.
   package var text: String {
@@ -29,7 +32,10 @@ package struct LoadReport: Sendable {
     for row in rows { lines.append(LoadReport.row(row.name, LoadReport.cells(all(row.samples)))) }
     lines += ["", plot("delivered, p99 each second, ms") { $0.delivered.percentiles([99])?[0] ?? 0 }]
     lines.append(plot("memory, MB") { ($0.machine?.memoryBytes ?? 0) / 1_000_000 })
-    lines += ["", machine, "errors: \(errorsText); deliveries that did not come: \(missing.count)"]
+    lines += [
+      "", machine,
+      "errors: \(errorsText); deliveries that did not come: \(missing.count), that came twice: \(doubled)",
+    ]
     lines += missing.prefix(LoadReport.missingShown).map { "not told: \($0)" }
     return lines.joined(separator: "\n") + "\n"
   }

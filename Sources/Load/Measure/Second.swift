@@ -27,8 +27,10 @@ package struct Machine: Sendable, Equatable {
   /// Reads the text of `/metrics`; nil: it lacks one of the values.
   package init?(metrics text: String) {
     let lines = text.split(separator: "\n")
+    let sane = 0...1e15
     func value(_ name: String) -> Double? {
-      lines.first { $0.hasPrefix(name + " ") }.flatMap { Double($0.dropFirst(name.count + 1)) }
+      let line = lines.first { $0.hasPrefix(name + " ") }
+      return line.flatMap { Double($0.dropFirst(name.count + 1)) }.flatMap { sane.contains($0) ? $0 : nil }
     }
     guard let memory = value("perch_process_own_memory_bytes"),
       let processor = value("perch_process_cpu_milliseconds_total"),

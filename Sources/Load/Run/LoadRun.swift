@@ -211,6 +211,7 @@ package final class LoadRun {
       service.send(reader.disposal) { _, _ in left -= 1 }
     }
     loop.run(until: loop.now + UInt64(LoadRun.lastSeconds) * 1_000_000_000) { left > 0 ? .max : nil }
+    if left > 0 { report.errors["end of a view without an answer"] = left }
   }
 
   private func endSecond() {

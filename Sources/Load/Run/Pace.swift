@@ -10,7 +10,14 @@ struct Pace {
   }
 
   /// When the next one is due.
-  var next: UInt64 { perSecond > 0 ? start + UInt64(Double(count) / perSecond * 1_000_000_000) : .max }
+  var next: UInt64 {
+    guard perSecond > 0 else { return .max }
+    let nanoseconds = Double(count) / perSecond * 1_000_000_000
+    return nanoseconds < Pace.never ? start + UInt64(nanoseconds) : .max
+  }
+
+  /// Later than any load ends, in ns.
+  private static let never = 1e18
 
   /// Takes the next one if it is due. Returns when it was due.
   mutating func take(now: UInt64) -> UInt64? {

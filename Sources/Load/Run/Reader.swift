@@ -88,7 +88,12 @@ final class Reader {
       cursor = json["cursor"]?.string ?? cursor
       guard let events = json["events"]?.items else { return }
       for event in events {
-        each(event) { number in if told.insert(number).inserted { count(run.sent.messages[number], now) } }
+        let isAdded = event["type"]?.string == "messages.added"
+        each(event) { number in
+          let message = run.sent.messages[number]
+          if told.insert(number).inserted { return count(message, now) }
+          if isAdded, message.sender != user { run.report.doubled += 1 }
+        }
       }
     }
   }

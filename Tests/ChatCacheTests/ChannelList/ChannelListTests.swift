@@ -56,7 +56,8 @@ import Testing
   ) throws -> [String] {
     let sql = ChannelListSQL(
       query, user: ChannelWorld.user, named: ChannelWorld.userID, after: after, limit: 20,
-      columns: "m.channel, m.channel_url, \(ChannelListSQL.sortAt)", followed: followed)
+      columns: ChannelListSQL.Columns("m.channel, m.channel_url, \(ChannelListSQL.sortAt)"),
+      followed: followed)
     return try world.connection.read { db in
       var rows = try db.rows(composed: "EXPLAIN QUERY PLAN " + sql.text) { sql.bind(to: $0) }
       var plan: [String] = []

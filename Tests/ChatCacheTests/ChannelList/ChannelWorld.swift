@@ -238,7 +238,7 @@ struct ChannelWorld {
       let value = query.order == .metadataValue ? "coalesce(v.value_key, '')" : "m.name_key"
       let sql = ChannelListSQL(
         query, user: Self.user, named: Self.userID, after: after, limit: limit,
-        columns: "m.channel_url, \(ChannelListSQL.sortAt), m.created_at, \(value)",
+        columns: ChannelListSQL.Columns("m.channel_url, \(ChannelListSQL.sortAt), m.created_at, \(value)"),
         followed: query.order == .latestLastMessage ? followed : .none)
       after = nil
       var count = 0

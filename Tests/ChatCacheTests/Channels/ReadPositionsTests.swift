@@ -16,20 +16,27 @@ import Testing
     defer { cache.close() }
     try cache.write { writer in
       try writer.acknowledge(Self.alice)
-      _ = try writer.store([ChannelWithMessages.channel(Self.url)], of: Self.alice, .listing(sweep: 1))
+      _ = try writer.store([Self.room(of: 100_000)], of: Self.alice, .listing(sweep: 1))
     }
     try body(cache)
   }
 
-  private func read(_ receipts: [String: Int64], _ cache: Cache) throws {
-    var record = ChannelWithMessages.channel(Self.url)
+  private static func room(of members: Int64) -> ChannelRecord {
+    var record = ChannelWithMessages.channel(url)
+    (record.memberCount, record.joinedMemberCount) = (members, members)
+    return record
+  }
+
+  /// An answer with positions. `members`: how many members it counts.
+  private func read(_ receipts: [String: Int64], members: Int64 = 100_000, _ cache: Cache) throws {
+    var record = Self.room(of: members)
     record.readReceipts = ReadReceipts(Dictionary(uniqueKeysWithValues: receipts.map { (ExactText($0), $1) }))
     let changed = record
     _ = try cache.write { try $0.store([changed], of: Self.alice, .refresh(.read)) }
   }
 
   private func list(_ users: [String], _ cache: Cache) throws {
-    var record = ChannelWithMessages.channel(Self.url)
+    var record = Self.room(of: 100_000)
     record.members = users.map {
       MemberRecord(userID: $0, nickname: $0, state: .joined, body: Array("\"user_id\":\"\($0)\"".utf8))
     }
@@ -151,6 +158,66 @@ import Testing
       #expect(try cache.check().findings.isEmpty)
       try cache.write { try $0.clearAll(withUnsent: false) }
       #expect(try positions(cache) == 0)
+    }
+  }
+
+  @Test(
+    "B11: of people who have left no position stays, whether few or many came and went", arguments: [30, 300])
+  func turnover(people: Int) throws {
+    try withCache { cache in
+      try read(["alice": 1, "bob": 2], members: 2, cache)
+      for number in 0..<people {
+        // Somebody comes, reads, and goes. The upstream shows who is there.
+        try read(["alice": 1, "bob": 2, "guest\(number)": 3], members: 3, cache)
+      }
+      #expect(try shown(cache).receipts == ["alice": 1, "bob": 2, "guest\(people - 1)": 3])
+      try read(["alice": 1, "bob": 2], members: 2, cache)
+      #expect(try shown(cache).receipts == ["alice": 1, "bob": 2])
+      #expect(try shown(cache).count == nil)
+      // An answer that has fewer positions than members says nothing of the others.
+      try read(["alice": 5], members: 2, cache)
+      #expect(try shown(cache).receipts == ["alice": 5, "bob": 2])
+      #expect(try cache.check().findings.isEmpty)
+    }
+  }
+
+  @Test("B11: thousands of positions of strangers go with honest answers, and the room is a small one again")
+  func strangers() throws {
+    try withCache { cache in
+      try list(["alice", "bob"], cache)
+      let strangers = Dictionary(uniqueKeysWithValues: (0..<2_500).map { ("s\($0)", Int64(7)) })
+      try read(strangers, members: 2_500, cache)
+      #expect(try shown(cache).count == 2_500)
+      let before = try cache.read { try $0.lastChange() }
+      for _ in 0..<3 { try read(["alice": 1, "bob": 2], members: 2, cache) }
+      #expect(try shown(cache).receipts == ["alice": 1, "bob": 2])
+      #expect(try shown(cache).count == nil)
+      #expect(try cache.read { try $0.lastChange() } > before, "clients are told")
+      #expect(try cache.check().findings.isEmpty)
+    }
+  }
+
+  @Test("B11: a member who leaves takes the position along, and comes back without one")
+  func rejoins() throws {
+    try withCache { cache in
+      let receipts = Dictionary(uniqueKeysWithValues: (0..<120).map { ("u\($0)", Int64($0 + 1)) })
+      try list(receipts.keys.sorted(), cache)
+      try read(receipts, cache)
+      for number in 0..<70 {
+        try cache.write { writer in
+          try writer.settleMembers(
+            of: Self.url, news: Int64(number), came: [], gone: [UserID("u\(number)")], .memberLeft)
+        }
+        let left = 119 - number
+        #expect(try shown(cache).count == (left > 50 ? Int64(left) : nil))
+        #expect(try shown(cache).receipts.count == (left > 50 ? 0 : left))
+      }
+      try list(["u3", "u100"], cache)
+      let members = try shown(cache).ofMembers
+      #expect(members["u3"] == 0 && members["u100"] == 101)
+      try read(receipts, cache)
+      #expect(try shown(cache).count == 120, "an answer that was passed over before counts again")
+      #expect(try cache.check().findings.isEmpty)
     }
   }
 }

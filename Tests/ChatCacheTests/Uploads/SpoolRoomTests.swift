@@ -40,14 +40,16 @@ import Testing
     let count = Int.random(in: 0...300, using: &random)
     switch Int.random(in: 0..<6, using: &random) {
     case 0:
-      let isTaken = room.promise(count)
-      #expect(isTaken == (model.bytes + count <= model.most))
+      let arriving = model.files.reduce(0) { $0 + ($1.stage == .coming ? $1.promised : 0) }
+      let left = Int.random(in: 0...1500, using: &random)
+      let isTaken = room.promise(count, free: SpoolRoom.leftFree + left)
+      #expect(isTaken == (model.bytes + count <= model.most && arriving + count <= left))
       guard isTaken else { break }
       let name = SpoolName.made()
       room.opened(name)
       model.files.append(Model.File(name: name, promised: count))
     case 1:
-      guard let index = model.some(.coming, &random), room.promise(count) else { break }
+      guard let index = model.some(.coming, &random), room.promise(count, free: .max) else { break }
       model.files[index].promised += count
     case 2:
       guard let index = model.some(.coming, &random) else { break }
@@ -85,7 +87,7 @@ import Testing
     var room = SpoolRoom(most: 10)
     let name = SpoolName.made()
     for _ in 0..<2 { room.found(name, size: 8) }
-    let (isMuch, isLittle) = (room.promise(3), room.promise(2))
+    let (isMuch, isLittle) = (room.promise(3, free: .max), room.promise(2, free: .max))
     #expect(room.bytes == 10 && !isMuch && isLittle)
     room.removed(name)
     #expect(room.bytes == 2)
