@@ -190,15 +190,16 @@ class Follower {
     return ObjectIdentifier(view)
   }
 
-  /// The answer of another view whose answer key matches this view (see `AnswerKey`).
+  /// The answer of another view whose answer key matches this view (see `AnswerKey`). It may end before the
+  /// log's end: the next poll tells what came since. So clients who were told together stay together.
   final func alike(_ since: EventCursor, _ head: EventCursor) throws -> SharedResponse? {
     guard let view = alone, since.epoch == head.epoch else { return nil }
     let known = context.shared.alike(view.channel)
     guard !known.isEmpty else { return nil }
     return try context.run {
       guard let own = try context.route.cache.view(of: view.url, for: view.userID), own.user == view.user,
-        let found = known.first(where: {
-          $0.key.until == head.sequence && $0.since == since && $0.key.matches(view, own)
+        let found = known.last(where: {
+          $0.since == since && $0.key.until <= head.sequence && $0.key.matches(view, own)
         }),
         found.key.adopt(by: view)
       else { return nil }

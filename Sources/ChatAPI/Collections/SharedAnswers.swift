@@ -66,7 +66,7 @@ final class SharedAnswers: Sendable {
   }
 
   /// The most channels with such answers, the most answers of one channel, and the largest answer (bytes).
-  private static let (mostChannels, mostAlike, mostAlikeBytes) = (256, 4, 16 * 1024)
+  private static let (mostChannels, mostAlike, mostAlikeBytes) = (256, 8, 16 * 1024)
 
   private struct State {
     var alike: [ChannelKey: [Alike]] = [:]
@@ -141,10 +141,10 @@ final class SharedAnswers: Sendable {
   func keep(_ response: SharedResponse, _ key: AnswerKey, _ since: EventCursor) {
     guard response.byteCount <= SharedAnswers.mostAlikeBytes else { return }
     state.withLock { state in
-      // Answers made before the log's present end match no view any more.
-      state.alike = state.alike.filter { $0.value.contains { $0.key.until >= key.until } }
-      if state.alike.count >= SharedAnswers.mostChannels { state.alike = [:] }
-      var alike = (state.alike[key.channel] ?? []).filter { $0.key.until == key.until }
+      if state.alike[key.channel] == nil, state.alike.count >= SharedAnswers.mostChannels {
+        state.alike = [:]
+      }
+      var alike = state.alike[key.channel] ?? []
       if alike.count >= SharedAnswers.mostAlike { alike.removeFirst() }
       alike.append(Alike(key: key, since: since, response: response))
       state.alike[key.channel] = alike

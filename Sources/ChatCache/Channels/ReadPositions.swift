@@ -11,7 +11,7 @@ package enum ReadPositions {
   /// The most positions in the answer of a channel.
   package static let mostInChannel = 100
   /// Up to so many positions are looked up one by one, and not read together.
-  fileprivate static let mostLookedUp = 16
+  fileprivate static let mostLookedUp = 64
   /// A channel whose positions have become so few keeps them in its row again.
   fileprivate static let fewAgain = 50
   /// The most positions that one answer removes.
@@ -67,7 +67,7 @@ extension CacheWriter {
 
   /// Removes the positions of people who are neither in `receipts` nor members. True: there were some.
   private func removePositions(besides receipts: [ExactText: Int64], of channel: ChannelKey) throws -> Bool {
-    let (count, _) = try reader.readersKept(for: channel)
+    let count = try reader.readersKept(for: channel).count
     if let count, count <= receipts.count { return false }
     let known =
       count == nil ? try reader.fewPositions(of: channel) : try reader.allReadPositions(of: channel)

@@ -29,6 +29,11 @@ extension CacheWriter {
     _ record: ChannelRecord, of user: UserID, _ key: UserKey, _ origin: ChannelOrigin,
     _ page: inout ListedPage?
   ) throws -> ChannelActivity {
+    var record = record
+    let lastMessage = record.lastMessage
+    let aheadTo = try messageAhead(record, of: key)
+    if aheadTo != nil { record.lastMessage = .absent }
+    if try isCrowdKnown(record, origin) { (record.members, record.readReceipts) = (nil, nil) }
     let channel = try storeShared(record, origin.source)
     // If no user of this cache is in the channel any more, its data will be deleted.
     if record.membership?.state != .joined { noteLeaving() }
@@ -36,13 +41,53 @@ extension CacheWriter {
       if membership.state == .outside {
         try removeMembership(of: user, in: record.url, origin.source)
       } else {
-        try store(membership, of: key, named: user, in: channel, record.lastMessage, origin, &page)
+        try store(
+          membership, of: key, named: user, in: channel, lastMessage, isAhead: aheadTo != nil, origin, &page)
       }
     }
+    if let aheadTo { return ChannelActivity(url: record.url, lastMessageAt: aheadTo, isBehind: true) }
     let last = try reader.lastMessage(of: channel)
     let known = try reader.coverage(of: channel).newestKnown
     let isBehind = last.map { last in known.map { last > $0 } ?? true } ?? false
     return ChannelActivity(url: record.url, lastMessageAt: last?.createdAt ?? 0, isBehind: isBehind)
+  }
+
+  /// Whether another member's answer has just told the members and read positions of this crowded channel.
+  /// Each member's own poll tells them again, hundreds of times a second; one a second is stored.
+  private func isCrowdKnown(_ record: ChannelRecord, _ origin: ChannelOrigin) throws -> Bool {
+    if case .refresh = origin { return false }
+    let storedAt = try db.reading.first(
+      "SELECT crowd_stored_at FROM channel WHERE channel_url = ?1 AND is_crowded = 1"
+    ) {
+      $0.bind(1, record.url.text)
+    } _: {
+      $0.int64(0)
+    }
+    guard let storedAt else { return false }
+    if (0..<CacheWriter.crowdPause).contains(moment - storedAt) { return true }
+    try db.run("UPDATE channel SET crowd_stored_at = ?2 WHERE channel_url = ?1") {
+      $0.bind(1, record.url.text)
+      $0.bind(2, moment)
+    }
+    return false
+  }
+
+  /// The time in which one answer tells the members and read positions of a crowded channel (ms).
+  private static let crowdPause: Int64 = 1_000
+
+  /// The time of the answer's last message if the answer is ahead of the messages of a crowded channel with
+  /// an open view; nil: it is not.
+  ///
+  /// Each member's own poll sees new messages before the worker has listed them, which it then does at once.
+  /// Stored from the poll, they would be told twice: as the channel's last message, and as messages. And each
+  /// member's counts would differ for a moment.
+  private func messageAhead(_ record: ChannelRecord, of user: UserKey) throws -> Int64? {
+    guard case .message(let message) = record.lastMessage,
+      let channel = try reader.channelKey(of: record.url), try reader.isCrowded(channel),
+      try reader.isMember(user, of: channel), try reader.hasViews(channel),
+      let listedTo = try reader.coverage(of: channel).newestKnown, message.position > listedTo
+    else { return nil }
+    return message.createdAt
   }
 
   /// Stores the fields that all members share. A change appends one event of the channel.
@@ -52,9 +97,9 @@ extension CacheWriter {
     if let metadata = record.metadata { isChanged = try store(metadata, of: channel) || isChanged }
     isChanged = try storeMembers(record, of: channel) || isChanged
     let (readers, changesChannel) =
-      try record.readReceipts.map { try store($0, joined: record.positionsExpected, of: channel) } ?? (
-        [], false
-      )
+      try record.readReceipts.map {
+        try store($0, joined: record.positionsExpected, of: channel)
+      } ?? ([], false)
     isChanged = isChanged || changesChannel
     let last = try newLastMessage(record, channel)
     guard isChanged || !readers.isEmpty || last != .absent else { return channel }
@@ -197,6 +242,15 @@ extension ChannelOrigin {
 }
 
 extension CacheReader {
+  /// Whether a view of the channel is open.
+  fileprivate func hasViews(_ channel: ChannelKey) throws -> Bool {
+    try db.first("SELECT 1 FROM collection INDEXED BY collection_by_channel WHERE channel = ?1 LIMIT 1") {
+      $0.bind(1, channel.rawValue)
+    } _: { _ in
+      true
+    } ?? false
+  }
+
   /// Whether exactly this message is stored as the channel's last one.
   fileprivate func isLastMessage(_ message: MessageRecord, of channel: ChannelKey) throws -> Bool {
     try db.first("SELECT last_message FROM channel WHERE id = ?1") {

@@ -11,6 +11,8 @@ ALTER TABLE channel ADD COLUMN reader_count INTEGER;
 
 -- The digest of the last answer of the upstream whose positions read_position has, or later ones. NULL: none.
 ALTER TABLE channel ADD COLUMN reader_digest INTEGER;
+-- When the members and read positions of a member's own poll were last stored, in a crowded channel (ms).
+ALTER TABLE channel ADD COLUMN crowd_stored_at INTEGER NOT NULL DEFAULT 0;
 
 -- Channels with more than 100 positions. A hundred take 600 bytes at least.
 INSERT INTO read_position (channel, user_id, read_at)

@@ -35,22 +35,24 @@ struct ChannelJSON {
   }
 
   func write(_ channel: ChannelRow, _ db: ReadAccess, to json: inout JSONWriter) throws {
-    let members = try MemberRow.all(channel.id, db)
-    let own = members.first { $0.userID.hasSameBytes(as: viewer) }
+    let own = try viewer.flatMap { try MemberRow.find(channel.id, $0, db) }
     json.beginObject()
-    writeOwnFields(channel, members, to: &json)
+    try writeOwnFields(channel, db, to: &json)
     try writeLastMessage(channel, above: own?.floor ?? 0, db, to: &json)
     if let own { try write(own, channel.id, db, to: &json) }
     if areMembersShown {
       json.name("members")
       json.beginArray()
-      for member in members.prefix(ChannelJSON.memberLimit) { member.write(to: &json) }
+      for member in try MemberRow.page(channel.id, after: "", limit: ChannelJSON.memberLimit, db) {
+        member.write(to: &json)
+      }
       json.endArray()
     }
     json.endObject()
   }
 
-  private func writeOwnFields(_ channel: ChannelRow, _ members: [MemberRow], to json: inout JSONWriter) {
+  private func writeOwnFields(_ channel: ChannelRow, _ db: ReadAccess, to json: inout JSONWriter) throws {
+    let count = try ChannelJSON.members(of: channel.id, db)
     json.field("channel_url", channel.url)
     json.field("name", channel.name)
     json.field("cover_url", channel.coverURL)
@@ -66,8 +68,8 @@ struct ChannelJSON {
     json.field("freeze", channel.isFrozen)
     json.field("max_length_message", NewMessage.textLimit)
     json.field("message_survival_seconds", -1)
-    json.field("member_count", members.count)
-    json.field("joined_member_count", members.count { $0.state == "joined" })
+    json.field("member_count", count.all)
+    json.field("joined_member_count", count.joined)
     json.field(
       "disappearing_message",
       stored: #"{"message_survival_seconds":-1,"is_triggered_by_message_read":false}"#)
@@ -75,11 +77,25 @@ struct ChannelJSON {
     if isMetadataShown { json.field("metadata", stored: channel.metadata) }
     json.name("read_receipt")
     json.beginObject()
-    for member in members where member.state == "joined" {
-      json.name(member.userID)
-      json.value(member.readAt)
-    }
+    try writeReadPositions(channel.id, db, to: &json)
     json.endObject()
+  }
+
+  private static func members(of channel: Int64, _ db: ReadAccess) throws -> (all: Int64, joined: Int64) {
+    try db.first(
+      "SELECT count(*), count(*) FILTER (WHERE state = 'joined') FROM member WHERE channel = ?1",
+      { $0.bind(1, channel) }
+    ) { ($0.int64(0), $0.int64(1)) } ?? (0, 0)
+  }
+
+  private func writeReadPositions(_ channel: Int64, _ db: ReadAccess, to json: inout JSONWriter) throws {
+    var rows = try db.rows(
+      "SELECT user_id, read_at FROM member WHERE channel = ?1 AND state = 'joined' ORDER BY user_id"
+    ) { $0.bind(1, channel) }
+    while let row = try rows.next() {
+      json.name(row.bytes(0))
+      json.value(row.int64(1))
+    }
   }
 
   private func write(_ own: MemberRow, _ channel: Int64, _ db: ReadAccess, to json: inout JSONWriter) throws {

@@ -48,6 +48,34 @@ import Testing
     }
   }
 
+  @Test(
+    "B49: alike views share an answer though the log has gone on with what concerns others, and stay together"
+  )
+  func behindTheHead() throws {
+    let users = ["alice", "bob", "carol"]
+    let world = try world(users)
+    defer { world.stop() }
+    let views = users.map { open(world, as: $0) }
+    let since = zip(views, users).map { world.ask($0.path, as: $1).text("cursor") }
+    #expect(Set(since).count == 1)
+    let carol = try #require(try world.cache.read { try $0.userKey(of: UserID("carol")) })
+    let channel = try #require(try world.cache.view(of: ChannelURL("general"), for: UserID("alice"))).channel
+    try world.send(6, in: "general")
+    let first = world.ask("\(views[0].path)/events?since=\(since[0])&wait=0", as: "alice")
+    #expect(first.events == ["messages.added 6"])
+    try world.cache.write { try $0.append(Change(.outbox, .localFailed, channel: channel, user: carol)) }
+    let second = world.ask("\(views[1].path)/events?since=\(since[0])&wait=0", as: "bob")
+    #expect(second.body == first.body, "the same bytes, with the same cursor")
+    let third = world.ask("\(views[2].path)/events?since=\(since[0])&wait=0", as: "carol")
+    #expect(third.events.first == "messages.added 6")
+    try world.send(7, in: "general")
+    for (view, user) in zip(views, users).prefix(2) {
+      let next = world.ask("\(view.path)/events?since=\(first.text("cursor"))&wait=0", as: user)
+      #expect(next.events == ["messages.added 7"], "\(user)")
+      #expect(world.ask(view.path, as: user).messages == [1, 2, 3, 4, 5, 6, 7])
+    }
+  }
+
   @Test("what was answered is found again by any thread, in the same moment, for the same view and cursor")
   func sameMoment() throws {
     let world = try world(["alice", "bob"])

@@ -1,4 +1,5 @@
 import ChatModel
+import Glibc
 import Testing
 
 @testable import ChatCache
@@ -203,5 +204,123 @@ import Testing
       } while after != nil
       #expect(found == expected.map(\.url))
     }
+  }
+
+  /// An answer of a member's own poll.
+  private static func poll(
+    of user: UserID, in channel: ChannelWithMessages, last: Int64, unread: Int64, reads: ReadReceipts? = nil,
+    _ origin: ChannelOrigin = .changelog(deleted: [], next: nil)
+  ) throws -> (activity: ChannelActivity, changedRows: Int64, events: Int64) {
+    let message = ChannelWithMessages.message(last, at: last * 10)
+    var record = ChannelWithMessages.channel(channel.url, unread: unread, last: .message(message))
+    record.readReceipts = reads
+    let told = record
+    return try channel.cache.write { writer in
+      let (rows, log) = (writer.db.changedRows, try writer.reader.lastChange())
+      let activity = try #require(try writer.store([told], of: user, origin).first)
+      return (activity, writer.db.changedRows - rows, try writer.reader.lastChange() - log)
+    }
+  }
+
+  private static func openView(in channel: ChannelWithMessages) throws {
+    try channel.cache.write { writer in
+      let key = try #require(try writer.reader.userKey(of: channel.alice))
+      let shown = (try #require(try writer.reader.channelKey(of: channel.url)), channel.url)
+      try writer.open(
+        StoredCollection(
+          id: "view", user: key, userID: channel.alice, kind: .messages, channel: shown,
+          query: Array("{}".utf8), loaded: [], accessedAt: 0))
+    }
+  }
+
+  @Test(
+    "B64: polls of a crowded channel's members that are ahead of its messages tell nothing, and have them listed"
+  )
+  func pollsAhead() throws {
+    let channel = try ChannelWithMessages(mostChangedMembers: 10)
+    defer { channel.cache.close() }
+    try Self.admit(Self.members, to: channel)
+    try channel.listNewest((Int64(1)...3).map { ChannelWithMessages.message($0, at: $0 * 10) }, limit: 100)
+    func unread(_ user: UserID) throws -> Int64 {
+      try channel.cache.read { try $0.unread(of: try #require(try $0.userKey(of: user))) }.messages
+    }
+    try Self.openView(in: channel)
+    for user in Self.members.prefix(20) {
+      let poll = try Self.poll(of: user, in: channel, last: 4, unread: 4)
+      #expect(poll.events == 0 && poll.activity.isBehind && poll.activity.lastMessageAt == 40)
+      #expect(try unread(user) == 3)
+    }
+    try channel.listNewest((Int64(1)...4).map { ChannelWithMessages.message($0, at: $0 * 10) }, limit: 100)
+    for user in Self.members.prefix(20) {
+      #expect(try unread(user) == 4)
+      let poll = try Self.poll(of: user, in: channel, last: 4, unread: 4)
+      #expect(poll.events == 0 && !poll.activity.isBehind && poll.changedRows <= 1, "\(poll)")
+    }
+    // What differs by more than the messages on their way is told.
+    #expect(try Self.poll(of: Self.members[0], in: channel, last: 4, unread: 2).events == 1)
+    #expect(try unread(Self.members[0]) == 2)
+    #expect(try channel.cache.check().isSound)
+  }
+
+  @Test("B7: without an open view a poll tells the last message of a crowded channel")
+  func pollsWithoutView() throws {
+    let channel = try ChannelWithMessages(mostChangedMembers: 10)
+    defer { channel.cache.close() }
+    try Self.admit(Self.members, to: channel)
+    try channel.listNewest((Int64(1)...3).map { ChannelWithMessages.message($0, at: $0 * 10) }, limit: 100)
+    let poll = try Self.poll(of: Self.members[0], in: channel, last: 4, unread: 4)
+    #expect(poll.events > 0 && poll.activity.isBehind && poll.activity.lastMessageAt == 40)
+  }
+
+  @Test("B68: counts are right when hundreds of messages come while each poll is ahead of them")
+  func alwaysAhead() throws {
+    let channel = try ChannelWithMessages(mostChangedMembers: 10)
+    defer { channel.cache.close() }
+    try Self.admit(Self.members, to: channel)
+    try channel.listNewest([ChannelWithMessages.message(1, at: 10)], limit: 100)
+    try Self.openView(in: channel)
+    var written: Int64 = 0
+    for id in Int64(2)...200 {
+      written += try Self.poll(of: Self.members[0], in: channel, last: id, unread: id).changedRows
+      try channel.listNewest(
+        (max(1, id - 50)...id).map { ChannelWithMessages.message($0, at: $0 * 10) }, limit: 100)
+    }
+    #expect(written < 40, "the member's row is written each 64 messages: \(written)")
+    let count = try channel.cache.read {
+      try $0.unread(of: try #require(try $0.userKey(of: Self.members[0])))
+    }
+    #expect(count.messages == 200)
+    let counted = try channel.cache.read { reader in
+      let user = try #require(try reader.userKey(of: Self.members[0]))
+      return try reader.db.first("SELECT counted_id FROM membership WHERE user = ?1") {
+        $0.bind(1, user.rawValue)
+      } _: {
+        $0.int64(0)
+      }
+    }
+    #expect(try #require(counted) > 100, "few messages are left to be counted when somebody asks")
+  }
+
+  @Test("B11: of a crowded channel, polls tell the read positions once a second, and a refresh at once")
+  func readsOncePerSecond() throws {
+    let channel = try ChannelWithMessages(mostChangedMembers: 10)
+    defer { channel.cache.close() }
+    try Self.admit(Self.members, to: channel)
+    func position() throws -> Int64? {
+      try channel.cache.read { reader in
+        try reader.readPositions(of: ["bob"], in: try #require(try reader.channelKey(of: channel.url)))["bob"]
+      }
+    }
+    try channel.listNewest([ChannelWithMessages.message(1, at: 10)], limit: 100)
+    usleep(1_100_000)  // the pause is a second of the clock
+    _ = try Self.poll(of: Self.members[0], in: channel, last: 1, unread: 1, reads: ["bob": 5])
+    _ = try Self.poll(of: Self.members[1], in: channel, last: 1, unread: 1, reads: ["bob": 6])
+    #expect(try position() == 5)
+    _ = try Self.poll(
+      of: Self.members[1], in: channel, last: 1, unread: 1, reads: ["bob": 7], .refresh(.read))
+    #expect(try position() == 7)
+    usleep(1_100_000)
+    _ = try Self.poll(of: Self.members[2], in: channel, last: 1, unread: 1, reads: ["bob": 8])
+    #expect(try position() == 8)
   }
 }
