@@ -191,7 +191,7 @@ class Follower {
   }
 
   /// The answer of another view whose answer key matches this view (see `AnswerKey`). It may end before the
-  /// log's end: the next poll tells what came since. So clients who were told together stay together.
+  /// log's end, if what came since concerns others. So clients who were told together stay together.
   final func alike(_ since: EventCursor, _ head: EventCursor) throws -> SharedResponse? {
     guard let view = alone, since.epoch == head.epoch else { return nil }
     let known = context.shared.alike(view.channel)
@@ -201,9 +201,16 @@ class Follower {
         let found = known.last(where: {
           $0.since == since && $0.key.until <= head.sequence && $0.key.matches(view, own)
         }),
+        try found.key.until == head.sequence || !isConcerned(view, after: found.key.until),
         found.key.adopt(by: view)
       else { return nil }
       return found.response
+    }
+  }
+
+  private func isConcerned(_ view: MessageCollection, after sequence: Int64) throws -> Bool {
+    try context.route.cache.read {
+      try $0.concernsView(view.id, of: view.user, in: view.channel, after: sequence)
     }
   }
 

@@ -320,6 +320,10 @@ extension CacheWriter {
     }
     guard removed > 0 else { return }
     noteLeaving()
+    // The other members no longer see how far this one has read.
+    if try removePosition(of: ExactText(user.text), in: channel) {
+      try append(Change(.channel, source, channel: channel))
+    }
     try removeMember(user.text, of: channel)
     try noteMemberGone(of: channel)
     try failOutbox(in: OutboxLaneKey(user: key, channel: url))

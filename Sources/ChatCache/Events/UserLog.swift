@@ -52,7 +52,19 @@ extension CacheReader {
     return notes.tail?.changes
   }
 
-  private static let mostInTail = 16
+  private static let mostInTail = 64
+
+  /// Whether something after `sequence` concerns that view of the channel, or may do so.
+  package func concernsView(
+    _ view: String, of user: UserKey, in channel: ChannelKey, after sequence: Int64
+  ) throws -> Bool {
+    guard let tail = try tail(after: sequence) else { return true }
+    return tail.contains { logged in
+      let change = logged.change
+      if let collection = change.collection { return collection == view }
+      return change.user ?? user == user && change.channel ?? channel == channel
+    }
+  }
 
   /// Whether the user may read the change, as `walk` decides it.
   private func concerns(_ change: Change, _ user: UserKey, _ view: String?) throws -> Bool {
