@@ -427,7 +427,7 @@ class Demos(unittest.TestCase):
             load.send_signal(signal.SIGINT)
             report, _ = load.communicate(timeout=60)
             self.assertEqual(load.returncode, 1)
-            self.assertRegex(report, r"errors: \d+ × page without an answer, \d+ × send")
+            self.assertRegex(report, r"errors: \d+ × end of a view without an answer, \d+ × page without an answer, \d+ × send")
         finally:
             demo.process.send_signal(signal.SIGCONT)
             demo.stop()
