@@ -15,7 +15,7 @@ import Synchronization
 /// program how to follow the views: a line "@cursor", then for each user the poll's path and the header with
 /// its token. `POST /pub/x` stores one message in the first channel, as if it had come from upstream.
 enum FeedServer {
-  /// What each user has open.
+  /// The kind of view that the server opens for each user.
   enum Views { case messages, lists }
 
   private static let secret = "0123456789abcdef0123456789abcdef"

@@ -12,7 +12,8 @@ package final class SharedSQL: Sendable {
 package struct ReadAccess {
   let connection: Connection
 
-  /// What earlier reads of the same snapshot noted of it; at first `empty`.
+  /// The object in which all reads of one snapshot keep values for each other. `empty` makes it for the first
+  /// read.
   package func notes<Notes: AnyObject>(_ empty: () -> Notes) -> Notes {
     if let notes = connection.snapshotNotes as? Notes { return notes }
     let notes = empty()

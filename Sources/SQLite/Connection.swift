@@ -15,7 +15,7 @@ package final class Connection {
   private static let mostComposed = 16
   /// The revision of the snapshot that is kept open; nil for none.
   private var keptState: UInt64?
-  /// What was noted of the open snapshot, for its next reads.
+  /// The object in which the reads of the open snapshot keep values for each other (`ReadAccess.notes`).
   var snapshotNotes: AnyObject?
   /// The frames in the WAL after this connection's last commit; 0 until `countWALFrames` and a commit.
   package fileprivate(set) var walFrames = 0

@@ -73,7 +73,8 @@ extension CacheWriter {
   }
 }
 
-/// What polls found in one snapshot of the log. Thousands of them ask the same after each commit.
+/// Values that one poll read from the event log, kept for other polls that read the same snapshot of the
+/// database. After each commit thousands of polls need the same values.
 final class LogNotes {
   /// The first sequence from which the log is complete.
   var oldest: Int64?

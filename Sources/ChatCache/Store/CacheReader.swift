@@ -5,6 +5,7 @@ import SQLite
 package struct CacheReader {
   let db: ReadAccess
   let log: CommitLog
-  /// What is noted of the log in this snapshot; nil in a transaction that writes, which changes it.
+  /// Values that earlier reads of this snapshot found in the event log. Nil in a transaction that writes,
+  /// because it appends to the log.
   var notes: LogNotes?
 }

@@ -254,7 +254,8 @@ extension Plan {
   /// The next job: of the class whose turn it is, or else of the first in order of importance that has one
   /// (B30).
   mutating func pick(now: Int64) -> SyncJob? {
-    // What a client waits for has every second job, so that nothing else waits for ever.
+    // A check that a client waits for is at most every second job. So clients who ask all the time do not
+    // stop the other jobs.
     let awaited = first(.awaitedCheck, now: now).map { SyncJob.check($0.url) }
     if let awaited, !wasAwaited {
       wasAwaited = true
