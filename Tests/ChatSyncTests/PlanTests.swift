@@ -424,7 +424,7 @@ struct PlanTests {
 
   @Test(
     "B11: with a channel changelog no sweep is due after ten minutes, and nothing wakes the worker for one")
-  func noSweepIsDue() {
+  func noSweepIsDue() throws {
     var plan = online()
     plan.add(alice, isSynced: false, isCached: true, now: 0)
     for outcome in [.acknowledged, .listed(next: nil, channels: []), .done] as [Outcome] {
@@ -436,7 +436,25 @@ struct PlanTests {
       plan.ended(job, .changed([], hasMore: false), now: later)
     }
     #expect(plan.next(now: later).isEmpty)
-    #expect(plan.wakeAt(now: later) == later + plan.pace.userPoll)
+    let poll = try #require(plan.wakeAt(now: later))
+    #expect((later...later + plan.pace.userPoll).contains(poll))
+    #expect(plan.next(now: poll) == [.channelChanges(alice)], "it wakes for a poll")
+  }
+
+  @Test("B34: users who connected together are not polled together")
+  func polledApart() {
+    var plan = online()
+    let users = 600
+    for index in 0..<users { plan.add(UserID("u\(index)"), isSynced: true, isCached: true, now: 0) }
+    var polls: [Int64: Int] = [:]
+    _ = run(&plan, until: 3 * plan.pace.userPoll, requests: { _ in 1 }) { job, now in
+      polls[now / 3_000, default: 0] += 1
+      return PlanRun.usual(job)
+    }
+    #expect(polls.removeValue(forKey: 0)! >= 2 * users, "each user's first poll comes with the connect")
+    // An interval of 30 s has ten parts of 3 s.
+    #expect(polls.values.allSatisfy { $0 < users / 10 * 2 }, "\(polls)")
+    #expect(polls.values.reduce(0, +) >= 2 * users)
   }
 
   @Test("B5: a lone user is closed by the second refusal only after another call proved the key good")

@@ -33,7 +33,6 @@ extension CacheWriter {
     let lastMessage = record.lastMessage
     let aheadTo = try messageAhead(record, of: key)
     if aheadTo != nil { record.lastMessage = .absent }
-    if try isCrowdKnown(record, origin) { (record.members, record.readReceipts) = (nil, nil) }
     let channel = try storeShared(record, origin.source)
     // If no user of this cache is in the channel any more, its data will be deleted.
     if record.membership?.state != .joined { noteLeaving() }
@@ -41,8 +40,7 @@ extension CacheWriter {
       if membership.state == .outside {
         try removeMembership(of: user, in: record.url, origin.source)
       } else {
-        try store(
-          membership, of: key, named: user, in: channel, lastMessage, isAhead: aheadTo != nil, origin, &page)
+        try store(membership, of: key, named: user, in: channel, lastMessage, origin, &page)
       }
     }
     if let aheadTo { return ChannelActivity(url: record.url, lastMessageAt: aheadTo, isBehind: true) }
@@ -52,35 +50,12 @@ extension CacheWriter {
     return ChannelActivity(url: record.url, lastMessageAt: last?.createdAt ?? 0, isBehind: isBehind)
   }
 
-  /// Whether another member's answer has just told the members and read positions of this crowded channel.
-  /// Each member's own poll tells them again, hundreds of times a second; one a second is stored.
-  private func isCrowdKnown(_ record: ChannelRecord, _ origin: ChannelOrigin) throws -> Bool {
-    if case .refresh = origin { return false }
-    let storedAt = try db.reading.first(
-      "SELECT crowd_stored_at FROM channel WHERE channel_url = ?1 AND is_crowded = 1"
-    ) {
-      $0.bind(1, record.url.text)
-    } _: {
-      $0.int64(0)
-    }
-    guard let storedAt else { return false }
-    if (0..<CacheWriter.crowdPause).contains(moment - storedAt) { return true }
-    try db.run("UPDATE channel SET crowd_stored_at = ?2 WHERE channel_url = ?1") {
-      $0.bind(1, record.url.text)
-      $0.bind(2, moment)
-    }
-    return false
-  }
-
-  /// The time in which one answer tells the members and read positions of a crowded channel (ms).
-  private static let crowdPause: Int64 = 1_000
-
   /// The time of the answer's last message if the answer is ahead of the messages of a crowded channel with
   /// an open view; nil: it is not.
   ///
   /// Each member's own poll sees new messages before the worker has listed them, which it then does at once.
-  /// Stored from the poll, they would be told twice: as the channel's last message, and as messages. And each
-  /// member's counts would differ for a moment.
+  /// Stored from the poll, they would be told to all members twice: as the channel's last message, and as
+  /// messages. The member's own counts are stored as they came: only the upstream knows them.
   private func messageAhead(_ record: ChannelRecord, of user: UserKey) throws -> Int64? {
     guard case .message(let message) = record.lastMessage,
       let channel = try reader.channelKey(of: record.url), try reader.isCrowded(channel),

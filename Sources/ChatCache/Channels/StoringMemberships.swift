@@ -38,17 +38,11 @@ extension CacheWriter {
   /// least say whether the user is in the channel.
   func store(
     _ record: MembershipRecord, of user: UserKey, named name: UserID, in channel: ChannelKey,
-    _ lastMessage: ChannelRecord.LastMessage, isAhead: Bool, _ origin: ChannelOrigin,
-    _ page: inout ListedPage?
+    _ lastMessage: ChannelRecord.LastMessage, _ origin: ChannelOrigin, _ page: inout ListedPage?
   ) throws {
     let old = try facts(of: user, in: channel)
-    var (record, lastMessage) = (record, lastMessage)
     guard let state = record.state?.rawValue ?? old?.state else { return }
     let times = try reader.listTimes(of: channel)
-    if isAhead, let counted = old?.counted, try !areManyUncounted(after: counted, in: channel) {
-      // The counts of the answer include messages that are not stored yet.
-      (record.unread, record.mentions, lastMessage) = (nil, nil, .absent)
-    }
     let folded = try reader.foldedPosition(of: channel)
     let floorAt = record.floorAt ?? old?.floorAt ?? 0
     let shownAt = times.last.flatMap { $0.createdAt >= floorAt ? $0.createdAt : nil }
@@ -84,25 +78,6 @@ extension CacheWriter {
       try setCounted(facts.counted, of: user, in: channel)
     }
     if case .listing(let sweep) = origin { try mark(sweep, of: user, in: channel) }
-  }
-
-  /// Whether many messages have come since those that a member's row counts. They are counted each time that
-  /// somebody asks.
-  private func areManyUncounted(after counted: Position, in channel: ChannelKey) throws -> Bool {
-    try db.reading.first(
-      """
-      SELECT 1
-      FROM message
-      WHERE channel = ?1 AND (created_at, message_id) > (?2, ?3)
-      LIMIT 1 OFFSET 63
-      """
-    ) {
-      $0.bind(1, channel.rawValue)
-      $0.bind(2, counted.createdAt)
-      $0.bind(3, counted.messageID)
-    } _: { _ in
-      true
-    } ?? false
   }
 
   /// The facts as the row of a crowded channel's member stores them: without the messages that are counted
@@ -198,7 +173,7 @@ extension CacheWriter {
       try append(Change(.membershipGained, source, channel: channel, user: user))
       return
     }
-    if facts.floorAt > old.floorAt {
+    if facts.floorAt != old.floorAt {
       try append(Change(.floor, .channelRefresh, channel: channel, user: user))
     }
     var source = source

@@ -59,6 +59,7 @@ enum Migration {
       version: 22, scripts: [PackageResources.v022_crowded_sql, PackageResources.v022_cached_count_sql]),
     Step(version: 23, scripts: [PackageResources.v023_unread_sql]),
     Step(version: 24, scripts: [PackageResources.v024_read_position_sql]),
+    Step(version: 25, scripts: [PackageResources.v025_crowd_stored_at_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

@@ -44,7 +44,7 @@ package struct Plan: Sendable {
   var webhooks = WebhookTrust()
   /// Whether clients' own reads wait for the upstream: prefetch and fills are then slow (B33).
   package var isForegroundWaiting = false
-  private var random: SplitMix
+  var random: SplitMix
   /// Changes of the link that are not announced yet.
   private var announcements: [Link.State] = []
 

@@ -219,7 +219,7 @@ extension Plan {
       work.wait.reset()
       for activity in found { met(activity, now: now) }
       // A client may have asked for a poll after this one began.
-      work.pollAt = hasMore || work.isAwaited ? now : now + userInterval
+      work.pollAt = hasMore || work.isAwaited ? now : now + pause(of: work)
       if !hasMore { work.isCatchingUp = false }
     case .tokenLost:
       work.phase = .listing(after: nil, done: 0)
@@ -242,6 +242,13 @@ extension Plan {
       work.wait.reset()
       work.pollAt = now + (work.phase == .steady && job != .endSweep(user) ? userInterval : 0)
     }
+  }
+
+  /// The time until the user's next poll. After the first one since a connect it is a random part of the
+  /// interval: users who connected together would otherwise be polled together for good.
+  private mutating func pause(of work: UserWork) -> Int64 {
+    guard work.isCatchingUp else { return userInterval }
+    return Int64.random(in: 0...userInterval, using: &random)
   }
 
   private mutating func failed(

@@ -148,15 +148,18 @@ import Testing
     #expect(world.ask(path).text("code") == "channel_not_found")
   }
 
-  @Test("B23: a floor that rises replaces the window by what is left")
+  @Test("B23: a floor that rises or falls replaces the window by what the user may see now")
   func floor() throws {
     let world = try world()
     defer { world.stop() }
     let open = opened(world)
+    let path = "/v1/message-collections/\(open.text("id"))/events"
     try world.join("alice", "general", floor: 40, name: "General")
-    let poll = world.ask(
-      "/v1/message-collections/\(open.text("id"))/events?since=\(open.text("cursor"))&wait=0")
-    #expect(poll.events.filter { $0.hasPrefix("messages") } == ["messages.replaced 4 5"])
+    let risen = world.ask("\(path)?since=\(open.text("cursor"))&wait=0")
+    #expect(risen.events.filter { $0.hasPrefix("messages") } == ["messages.replaced 4 5"])
+    try world.join("alice", "general", floor: 0, name: "General")
+    let fallen = world.ask("\(path)?since=\(risen.text("cursor"))&wait=0")
+    #expect(fallen.events.filter { $0.hasPrefix("messages") } == ["messages.replaced 1 2 3 4 5"])
   }
 
   @Test("B1, B22: another user's, a disposed and an unknown collection are alike 404")
