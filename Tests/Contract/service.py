@@ -43,7 +43,7 @@ class Operation:
                         for status, response in document["responses"].items() if status != "default"}
         self.scope = "admin" if document.get("description", "").startswith("Scope admin") else "chat"
         # Whose callers are named by a bearer token.
-        self.has_caller = document.get("security", [{"bearer": []}]) == [{"bearer": []}]
+        self.has_caller = {"bearer": []} in document.get("security", [{"bearer": []}])
 
     def declares(self, status, code):
         return (status, code) in self.problems

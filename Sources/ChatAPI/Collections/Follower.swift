@@ -214,18 +214,26 @@ class Follower {
     }
   }
 
-  /// Whether the client has everything: its cursor is the log's end, and the user may still see all it
-  /// follows.
+  /// Whether the client has everything: its cursor is the log's end, or what came since concerns others, and
+  /// the user may still see all it follows.
   final func isUpToDate(_ since: EventCursor) throws -> Bool {
     let cache = context.route.cache
-    guard since == cache.cursor else { return false }
+    let head = cache.cursor
     return try context.run {
+      guard try since == head || areOfOthers(since, head) else { return false }
       for case .messages(let view) in targets {
         guard let own = try cache.view(of: view.url, for: view.userID), own.isJoined, own.user == view.user
         else { return false }
       }
       return try !hasUserFeed || cache.userKey(of: caller.user) == user
     }
+  }
+
+  /// Whether all changes between the cursors concern others. False if that takes a look at the views.
+  private func areOfOthers(_ since: EventCursor, _ head: EventCursor) throws -> Bool {
+    guard let view = alone, since.epoch == head.epoch, since.run == head.run, since.sequence < head.sequence
+    else { return false }
+    return try !isConcerned(view, after: since.sequence)
   }
 
   /// Reads the events after `since`, for an admitted caller. Changes nothing: `settle` does.
@@ -270,7 +278,7 @@ class Follower {
           until = earlier
         } else {
           let cursor = EventCursor(epoch: head.epoch, run: head.run, sequence: end)
-          return told.found(cursor, hasMore: end < head.sequence)
+          return told.found(cursor, head: head.sequence)
         }
       }
     }
@@ -320,6 +328,7 @@ class Follower {
     private var settles: [(Int64) -> Void] = []
     private var isEmpty = true
     private var key: AnswerKey?
+    private var hasMore = false
 
     /// How many views and feeds there are.
     private let feeds: Int
@@ -349,11 +358,14 @@ class Follower {
       ends.append(answer.end)
       if let move = answer.move { moves.append(move) }
       settles.append(answer.settle)
+      hasMore = hasMore || answer.hasMore
       key = settles.count == 1 ? answer.key : nil
     }
 
-    consuming func found(_ cursor: EventCursor, hasMore: Bool) -> Found {
-      Found(
+    /// `head`: the log's end. A view alone ends at the last change that concerns it.
+    consuming func found(_ cursor: EventCursor, head: Int64) -> Found {
+      let hasMore = feeds == 1 ? hasMore : cursor.sequence < head
+      return Found(
         events: json.finish(), cursor: cursor, hasMore: hasMore, isEmpty: isEmpty, key: key,
         moves: moves, settles: settles)
     }

@@ -31,7 +31,12 @@ extension CacheReader {
   /// All changes after `sequence`; nil: they are more than a few, or this reading notes nothing.
   private func tail(after sequence: Int64) throws -> [LoggedChange]? {
     guard let notes else { return nil }
-    if let known = notes.tail, known.after == sequence { return known.changes }
+    if let known = notes.tail {
+      if known.after == sequence { return known.changes }
+      if known.after < sequence, let changes = known.changes {
+        return Array(changes.drop { $0.sequence <= sequence })
+      }
+    }
     let found = try db.all(
       """
       SELECT

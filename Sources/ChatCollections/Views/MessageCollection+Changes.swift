@@ -54,8 +54,10 @@ extension MessageCollection {
     guard let view = try reader.view(of: url, for: user), view.isJoined else {
       return try lost(reader, since, until, viewContext, collection)
     }
-    let until = max(until, since)
     let log = try reader.changes(in: channel, after: since, limit: Self.changesLookedAt)
+    let isOfAll = try until == reader.lastChange()
+    // Beside other feeds the view ends where they end.
+    let until = max(collection == nil ? endOfOwn(log, until: until) : until, since)
     let before = state.withLock { (range: $0.range, shown: $0.known.shown(at: since)) }
     if !before.range.hasSeenAnything, !isAnswered(log),
       let grown = try missedFirstPage(reader, view, viewContext)
@@ -79,7 +81,7 @@ extension MessageCollection {
     try diff.finish(since: since, until: end, room)
     var after = diff.after
     // If the log goes on, later changes may have uncovered rows that this answer does not tell.
-    if end == until, !after.isWhole, try end == reader.lastChange() {
+    if end == until, !after.isWhole, isOfAll {
       after = ClientKnowledge.Shown(
         all: try shownNow(reader, view, diff.coverage, diff.range, end, diff.after.versions))
     }
@@ -100,6 +102,17 @@ extension MessageCollection {
         if hasFirstPage { state.mayLackFirstPage = false }
       }
     }
+  }
+
+  /// Where an answer up to `until` ends: at the last change that may concern the view, so that views that
+  /// were told the same have the same cursor. If there is none, it ends at `until`.
+  private func endOfOwn(_ log: [LoggedChange], until: Int64) -> Int64 {
+    guard log.count < Self.changesLookedAt else { return until }
+    let last = log.last { logged in
+      let change = logged.change
+      return logged.sequence <= until && change.user ?? user == user && change.collection ?? id == id
+    }
+    return last?.sequence ?? until
   }
 
   /// Whether the log has the upstream's first answer to this view.

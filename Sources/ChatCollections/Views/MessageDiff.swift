@@ -103,6 +103,7 @@ struct MessageDiff: ~Copyable {
     else { return }
     switch change.kind {
     case .messages, .messageDeleted, .coverage, .tailConfirmed: break
+    case .channel where change.readingMember != nil: break
     default: isCommon = false
     }
     switch change.kind {
