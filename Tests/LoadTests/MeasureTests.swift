@@ -61,6 +61,12 @@ struct MeasureTests {
     #expect(row?.split(separator: " ") == ["accepted", "2", "1.5", "1.5", "1.5", "1.5"])
     #expect(
       report.text.contains("memory: 5.0 MB at first, 5.0 MB at the end; processor: 0.0 % of one"))
+    var slow = second
+    slow.accepted.add(nanoseconds: 900_000_000)
+    report.seconds = [slow, second, second]
+    report.warmUp = 1
+    let warm = report.text.split(separator: "\n").first { $0.hasPrefix("accepted ") }
+    #expect(warm?.split(separator: " ") == ["accepted", "2", "1.5", "1.5", "1.5", "1.5"])
     report.errors = ["send 503": 2]
     #expect(!report.isClean && report.text.contains("errors: 2 × send 503"))
     report.errors = [:]

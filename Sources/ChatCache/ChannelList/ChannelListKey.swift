@@ -17,19 +17,6 @@ package struct ChannelListKey: Hashable, Sendable {
     self.channelURL = channelURL
   }
 
-  /// The sort key of a channel in the order of `query`.
-  package init(_ facts: ChannelFacts, in query: ChannelQuery) {
-    channelURL = facts.channelURL
-    switch query.order {
-    case .latestLastMessage: (time, text) = (facts.sortAt, "")
-    case .chronological: (time, text) = (facts.createdAt, "")
-    case .name: (time, text) = (0, facts.nameKey)
-    case .metadataValue:
-      let value = query.metadataOrderKey.flatMap { facts.metadata?[ExactText($0)] } ?? ""
-      (time, text) = (0, ChannelFacts.key(value))
-    }
-  }
-
   /// Whether both are the same key: texts are compared by their bytes.
   package static func == (a: ChannelListKey, b: ChannelListKey) -> Bool {
     a.time == b.time && a.text.hasSameBytes(as: b.text) && a.channelURL.hasSameBytes(as: b.channelURL)

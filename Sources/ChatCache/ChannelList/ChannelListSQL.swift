@@ -2,7 +2,7 @@ import ChatModel
 import SQLite
 
 // The filters and orders of a channel list as SQL over `membership` (m), `channel` (c), `member` and
-// `channel_metadata`. `ChannelPredicate.swift` has the same filters in memory.
+// `channel_metadata`. A test compares them with the same filters in memory.
 //
 // Each order is one walk along an index of `membership` that begins with the user, and the filters look at
 // the rows the walk passes. By time, a page enters its index at the key from which it goes on. By name it
@@ -167,7 +167,7 @@ package struct ChannelListSQL: Sendable {
   ) {
     text = "SELECT \(columns.ofOwn)"
     appendSource(query, user)
-    text += "\n  AND m.sort_at > \(ChannelFacts.follows)"
+    text += "\n  AND m.sort_at > \(ChannelColumns.follows)"
     appendFilters(query, userID, isComplete: true)
     if let after { append(after, query.order) }
   }
@@ -181,17 +181,17 @@ package struct ChannelListSQL: Sendable {
     if areMany {
       text += "\nFROM channel AS c INDEXED BY channel_crowded"
       bind("\nCROSS JOIN membership AS m ON m.user = ? AND m.channel = c.id", .number(user.rawValue))
-      text += "\nWHERE c.is_crowded = 1 AND m.sort_at = \(ChannelFacts.follows)"
+      text += "\nWHERE c.is_crowded = 1 AND m.sort_at = \(ChannelColumns.follows)"
     } else {
       appendSource(query, user)
-      text += "\n  AND m.sort_at = \(ChannelFacts.follows)"
+      text += "\n  AND m.sort_at = \(ChannelColumns.follows)"
     }
     appendFilters(query, userID, isComplete: true)
     if let after { append(after, time: "c.last_message_at", url: "c.channel_url") }
   }
 
   /// The position of the membership m of the channel c in a list in the order of messages.
-  static let sortAt = "iif(m.sort_at = \(ChannelFacts.follows), c.last_message_at, m.sort_at)"
+  static let sortAt = "iif(m.sort_at = \(ChannelColumns.follows), c.last_message_at, m.sort_at)"
 
   /// The index of an order. The statement names it, because the planner would otherwise choose another index
   /// for a filter's sake and sort the rows.
@@ -284,7 +284,7 @@ extension ChannelListSQL {
       bind("\n  AND instr(CAST(c.custom_type AS BLOB), CAST(? AS BLOB)) = 1", .text(prefix))
     }
     if let part = query.nameContains {
-      bind("\n  AND \(ChannelListSQL.nameContains)", .text(ChannelFacts.key(part)))
+      bind("\n  AND \(ChannelListSQL.nameContains)", .text(ChannelColumns.key(part)))
     }
     if let moment = query.createdBefore { bind("\n  AND m.created_at < ?", .number(moment)) }
     if let moment = query.createdAfter { bind("\n  AND m.created_at > ?", .number(moment)) }
@@ -333,10 +333,10 @@ extension ChannelListSQL {
     }
     if let part = query.nicknameContains {
       text += "\n  AND (\(ChannelListSQL.nicknameContains)\(unknown))"
-      values += [.text(userID.text), .text(ChannelFacts.key(part))]
+      values += [.text(userID.text), .text(ChannelColumns.key(part))]
     }
     guard let search = query.search else { return }
-    let key = Value.text(ChannelFacts.key(search))
+    let key = Value.text(ChannelColumns.key(search))
     var conditions: [String] = []
     if query.searchFields.contains(.channelName) {
       conditions.append(ChannelListSQL.nameContains)
@@ -362,5 +362,16 @@ extension ChannelListSQL {
       values += query.metadataValues.map(Value.text)
     }
     text += orUnknown ? ") OR c.metadata IS NULL)" : "))"
+  }
+}
+
+extension ChannelQuery {
+  /// The members of `user_ids_exact` and the user, each once.
+  func exactMembers(_ user: UserID) -> [String] { ChannelQuery.once(userIDsExact + [user.text]) }
+
+  /// Each text once, by its bytes.
+  static func once(_ texts: [String]) -> [String] {
+    var seen: Set<[UInt8]> = []
+    return texts.filter { seen.insert(Array($0.utf8)).inserted }
   }
 }

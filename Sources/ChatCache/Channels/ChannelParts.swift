@@ -19,7 +19,7 @@ extension CacheWriter {
         $0.bind(1, channel.rawValue)
         $0.bind(2, key.text)
         $0.bind(3, value)
-        $0.bind(4, ChannelFacts.key(value))
+        $0.bind(4, ChannelColumns.key(value))
       }
     }
     return true

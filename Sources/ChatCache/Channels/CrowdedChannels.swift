@@ -8,7 +8,7 @@ import SQLite
 // A member follows a crowded channel whose last message is at or after the member's floor; `sort_at` of the
 // row says so. Other members of it have a position in their list as in other channels.
 
-extension ChannelFacts {
+extension ChannelColumns {
   /// The value of `sort_at` of members who follow a crowded channel: below every position in a list.
   static let follows: Int64 = -4_000_000_000_000_000_000
 }
@@ -126,7 +126,7 @@ extension CacheWriter {
       $0.bind(3, max(old ?? .min, new ?? .min))
       $0.bind(4, new)
       $0.bind(5, version)
-      $0.bind(6, ChannelFacts.withoutMessage)
+      $0.bind(6, ChannelColumns.withoutMessage)
     }
   }
 

@@ -68,7 +68,7 @@ extension CacheWriter {
       $0.bind(2, message.position.createdAt)
       $0.bind(3, message.position.messageID)
       $0.bind(4, version)
-      $0.bind(5, ChannelFacts.withoutMessage)
+      $0.bind(5, ChannelColumns.withoutMessage)
       $0.bind(6, message.sender.text)
       $0.bind(7, message.mentions?.text)
       $0.bind(8, Limits.counts.upperBound)
@@ -290,7 +290,7 @@ extension CacheWriter {
     ) {
       $0.bind(1, channel.rawValue)
       $0.bind(2, version)
-      $0.bind(3, ChannelFacts.withoutMessage)
+      $0.bind(3, ChannelColumns.withoutMessage)
       $0.bind(4, last?.createdAt)
     }
   }

@@ -184,7 +184,7 @@ extension CacheWriter {
       """
     ) {
       $0.bind(1, channel.rawValue)
-      $0.bind(2, ChannelFacts.withoutMessage)
+      $0.bind(2, ChannelColumns.withoutMessage)
     }
     return true
   }
@@ -192,7 +192,7 @@ extension CacheWriter {
   private func bind(_ statement: Statement, _ record: ChannelRecord, _ body: [UInt8]) {
     statement.bind(1, record.url.text)
     statement.bind(2, record.name)
-    statement.bind(3, record.name.map(ChannelFacts.key))
+    statement.bind(3, record.name.map(ChannelColumns.key))
     statement.bind(4, record.customType)
     statement.bind(5, record.createdAt)
     statement.bind(6, record.isDistinct)

@@ -48,7 +48,7 @@ extension CacheWriter {
     let shownAt = times.last.flatMap { $0.createdAt >= floorAt ? $0.createdAt : nil }
     var facts = MembershipFacts(
       sortAt: folded != nil && shownAt != nil
-        ? ChannelFacts.follows : ChannelFacts.sortAt(lastMessageAt: shownAt, createdAt: times.createdAt),
+        ? ChannelColumns.follows : ChannelColumns.sortAt(lastMessageAt: shownAt, createdAt: times.createdAt),
       state: state,
       role: record.isOperator.map { $0 ? "operator" : "none" } ?? old?.role ?? "none",
       isMuted: record.isMuted ?? old?.isMuted ?? false,

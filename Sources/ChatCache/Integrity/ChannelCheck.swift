@@ -66,7 +66,7 @@ private struct ChannelCheck {
     ) {
       $0.bind(1, channel.rawValue)
     } _: { row in
-      if row.string(2) != ChannelFacts.key(row.string(1)) {
+      if row.string(2) != ChannelColumns.key(row.string(1)) {
         notes.append((.channel, "name_key is not the key of name"))
       }
       if !json.reads(fieldsOf: row.bytes(7)) { notes.append((.channel, "body is not JSON")) }
@@ -192,7 +192,7 @@ private struct ChannelCheck {
     var isKeyed = true
     while let row = try rows.next() {
       stored[ExactText(row.string(0))] = row.string(1)
-      isKeyed = isKeyed && row.string(2).hasSameBytes(as: ChannelFacts.key(row.string(1)))
+      isKeyed = isKeyed && row.string(2).hasSameBytes(as: ChannelColumns.key(row.string(1)))
     }
     if stored != metadata || !isKeyed { note(.channel, "channel_metadata and metadata differ") }
   }
@@ -220,7 +220,7 @@ private struct ChannelCheck {
       let shownAt = facts.lastMessageAt.flatMap { $0 >= floor ? $0 : nil }
       let sortAt =
         facts.isCrowded && shownAt != nil
-        ? ChannelFacts.follows : ChannelFacts.sortAt(lastMessageAt: shownAt, createdAt: facts.createdAt)
+        ? ChannelColumns.follows : ChannelColumns.sortAt(lastMessageAt: shownAt, createdAt: facts.createdAt)
       let owner = "of user \(row.int64(0))"
       if !row.string(1).hasSameBytes(as: facts.url) || !row.string(2).hasSameBytes(as: facts.nameKey)
         || row.int64(3) != facts.createdAt

@@ -57,7 +57,7 @@ extension CacheWriter {
       """
     ) {
       $0.bind(1, channel.rawValue)
-      $0.bind(2, ChannelFacts.key(stored.name))
+      $0.bind(2, ChannelColumns.key(stored.name))
       $0.bind(3, copyOf: stored.body)
       $0.bind(4, copyOf: stored.readReceipts)
       $0.bind(5, limit)

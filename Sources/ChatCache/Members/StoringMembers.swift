@@ -74,7 +74,7 @@ extension CacheWriter {
     ) {
       $0.bind(1, channel.rawValue)
       $0.bind(2, member.userID)
-      $0.bind(3, member.nickname.map(ChannelFacts.key))
+      $0.bind(3, member.nickname.map(ChannelColumns.key))
       $0.bind(4, member.state?.rawValue)
       $0.bind(5, copyOf: body)
       $0.bind(6, sequence)

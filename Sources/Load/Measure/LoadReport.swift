@@ -4,6 +4,8 @@ package struct LoadReport: Sendable {
   package var title = ""
   /// The measurements of each second.
   package var seconds: [Second] = []
+  /// How many of the first seconds are left out of what is summed up, while views are being opened.
+  package var warmUp = 0
   /// Errors by what failed, such as `send 503`.
   package var errors: [String: Int] = [:]
   /// The deliveries that did not come: each message and the user who was not told.
@@ -52,15 +54,17 @@ package struct LoadReport: Sendable {
       + " · \(shown(machine.map { $0.memoryBytes / 1_000_000 })) MB · \(errors) errors"
   }
 
+  private var measured: ArraySlice<Second> { seconds.dropFirst(warmUp) }
+
   private func all(_ path: KeyPath<Second, Samples>) -> Samples {
     var all = Samples()
-    for second in seconds { all.add(second[keyPath: path]) }
+    for second in measured { all.add(second[keyPath: path]) }
     return all
   }
 
   /// Memory, processor and disk over the run.
   private var machine: String {
-    let known = seconds.enumerated().filter { $0.element.machine != nil }.map(\.offset)
+    let known = measured.indices.filter { seconds[$0].machine != nil }
     guard let from = known.first, let to = known.last, from < to, let first = seconds[from].machine,
       let last = seconds[to].machine
     else { return "the service's metrics could not be read" }
@@ -79,7 +83,7 @@ package struct LoadReport: Sendable {
   }
 
   private func plot(_ name: String, _ value: (Second) -> Double) -> String {
-    let values = seconds.map(value)
+    let values = measured.map(value)
     return "\(LoadReport.padded(name, 32)) \(Plot.line(values, width: LoadReport.plotWidth))"
       + "  0 to \(LoadReport.shown(values.max()))"
   }

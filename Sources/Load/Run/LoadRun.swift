@@ -58,8 +58,9 @@ package final class LoadRun {
     try each(plan.users, "users connected") { [self] in connect($0, $1) }
     try each(plan.parked, "views followed") { [self] in follow($0, $1) }
     report.errors = [:]
+    report.warmUp = settings.warmUp
     sendAndRead()
-    let seconds = report.seconds.count
+    let seconds = max(0, report.seconds.count - settings.warmUp)
     awaitLast()
     report.missing = missing
     for (name, count) in unanswered where count > 0 { report.errors["\(name) without an answer"] = count }
@@ -67,7 +68,7 @@ package final class LoadRun {
     report.title =
       "\(plan.users) users, \(plan.channels) channels of \(plan.members), \(plan.parked) parked polls, "
       + "\(settings.messagesPerSecond) messages and \(settings.pagesPerSecond) pages a second "
-      + "for \(seconds) s"
+      + "for \(seconds) s, after \(settings.warmUp) s to warm up"
     return report
   }
 
@@ -173,7 +174,7 @@ package final class LoadRun {
 
   private func sendAndRead() {
     let start = loop.now
-    let end = start + UInt64(settings.seconds) * 1_000_000_000
+    let end = start + UInt64(settings.warmUp + settings.seconds) * 1_000_000_000
     var messages = Pace(settings.messagesPerSecond, from: start)
     var pages = Pace(settings.pagesPerSecond, from: start)
     // The last second ends with the run.

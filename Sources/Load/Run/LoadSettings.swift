@@ -8,6 +8,8 @@ package struct LoadSettings {
   package var pagesPerSecond = 10.0
   /// How long messages are sent.
   package var seconds = 60
+  /// For how long messages are sent before that, which is not measured.
+  package var warmUp = 0
   /// Perch.
   package let service: Host
   /// The header lines of a user's requests to Perch.

@@ -23,6 +23,8 @@ extension Command {
         "messages", .text, default: "10/s", "messages; half are sent through Perch, half at the stand-in"),
       Setting("pages", .text, default: "10/s", "pages of messages that users read"),
       Setting("time", .duration, default: "1m", "how long"),
+      Setting(
+        "warm-up", .duration, default: "5s", "how long before that, which is not measured"),
     ],
     note:
       "It makes users load-user-1, load-user-2, … and their channels at the stand-in, and they stay there."
@@ -59,6 +61,7 @@ private struct LoadCommand {
       settings.messagesPerSecond = try rate("messages")
       settings.pagesPerSecond = try rate("pages")
       settings.seconds = max(1, values.number("time") / 1000)
+      settings.warmUp = values.number("warm-up") / 1000
       return settings
     }
   }

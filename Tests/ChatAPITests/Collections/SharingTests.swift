@@ -76,6 +76,60 @@ import Testing
     }
   }
 
+  @Test("B49: an answer ends at the last change that concerns its view")
+  func endOfOwn() throws {
+    let world = try world(["alice", "carol"])
+    defer { world.stop() }
+    let view = open(world, as: "alice")
+    let since = world.ask(view.path).text("cursor")
+    let carol = try #require(try world.cache.read { try $0.userKey(of: UserID("carol")) })
+    let channel = try #require(try world.cache.view(of: ChannelURL("general"), for: UserID("alice"))).channel
+    func ofCarol() throws {
+      try world.cache.write { try $0.append(Change(.outbox, .localFailed, channel: channel, user: carol)) }
+    }
+    try world.send(6, in: "general")
+    let told = world.cache.cursor
+    try ofCarol()
+    let answer = world.ask("\(view.path)/events?since=\(since)&wait=0")
+    #expect(answer.events == ["messages.added 6"] && answer.text("cursor") == told.description)
+    #expect(answer.body.contains(#""has_more":false"#))
+    // What concerns carol alone is not told, and holds up nothing.
+    let poll = world.held("\(view.path)/events?since=\(told)&wait=20", headers: ["Perch-User": "alice"])
+    #expect(world.waitParked(1))
+    try ofCarol()
+    try world.send(7, in: "general")
+    #expect(poll.answer().events == ["messages.added 7"])
+    let idle = world.ask("\(view.path)/events?since=\(told)&wait=0")
+    #expect(idle.events == ["messages.added 7"], "a lost answer is made again")
+  }
+
+  @Test("B18, B49: an answer that tells who read on is the same for all views that are alike")
+  func readers() throws {
+    let world = try world(["alice", "bob"])
+    defer { world.stop() }
+    var record = CollectionWorld.channel("general", floor: 0, name: "General", last: nil)
+    record.readReceipts = ReadReceipts([:])
+    func store(_ record: ChannelRecord) throws {
+      _ = try world.cache.write { try $0.store([record], of: UserID("bob"), .refresh(.channelChanged)) }
+    }
+    try store(record)
+    let name = try #require(open(world, as: "alice").path.split(separator: "/").last)
+    let view = try world.collections.messages(String(name), of: UserID("alice"))
+    let since = world.cache.cursor.sequence
+    func key() throws -> AnswerKey? {
+      let viewContext = world.collections.viewContext(ChannelURL("general"))
+      return try world.cache.read {
+        try view.changes($0, since: since, until: world.cache.cursor.sequence, viewContext).key
+      }
+    }
+    record.readReceipts = ReadReceipts(["dave": 7])
+    try store(record)
+    #expect(try key() != nil)
+    record.name = "Another"
+    try store(record)
+    #expect(try key() == nil, "the channel's object differs by user")
+  }
+
   @Test("what was answered is found again by any thread, in the same moment, for the same view and cursor")
   func sameMoment() throws {
     let world = try world(["alice", "bob"])

@@ -136,8 +136,8 @@ import Testing
     let facts = { (url: String, last: Int64?, created: Int64, name: String) in
       var facts = ChannelFacts(channelURL: url)
       facts.createdAt = created
-      facts.sortAt = ChannelFacts.sortAt(lastMessageAt: last, createdAt: created)
-      facts.nameKey = ChannelFacts.key(name)
+      facts.sortAt = ChannelColumns.sortAt(lastMessageAt: last, createdAt: created)
+      facts.nameKey = ChannelColumns.key(name)
       return facts
     }
     let all = [

@@ -39,20 +39,20 @@ struct ChannelWorld {
 
   static func random(url: String, _ random: inout SeededRandom) -> ChannelFacts {
     var facts = ChannelFacts(channelURL: url)
-    facts.nameKey = ChannelFacts.key(names.randomElement(using: &random) ?? "")
+    facts.nameKey = ChannelColumns.key(names.randomElement(using: &random) ?? "")
     facts.customType = types.randomElement(using: &random) ?? ""
     facts.createdAt = Int64.random(in: 1...6, using: &random) * 1000
     facts.isPublic = random.chance(50)
     facts.isSuper = random.chance(30)
     facts.isFrozen = random.chance(30)
     let last = random.chance(70) ? Int64.random(in: 1...8, using: &random) * 1000 : nil
-    facts.sortAt = ChannelFacts.sortAt(lastMessageAt: last, createdAt: facts.createdAt)
+    facts.sortAt = ChannelColumns.sortAt(lastMessageAt: last, createdAt: facts.createdAt)
     facts.state = random.chance(80) ? "joined" : "invited"
     let states = ["unhidden", "unhidden", "hidden_allow_auto_unhide", "hidden_prevent_auto_unhide"]
     facts.hiddenState = states.randomElement(using: &random) ?? "unhidden"
     facts.unread = Int64.random(in: 0...2, using: &random)
     facts.members = people.filter { $0 == "me" || random.chance(40) }.map {
-      .init(userID: $0, nicknameKey: ChannelFacts.key(names.randomElement(using: &random) ?? ""))
+      .init(userID: $0, nicknameKey: ChannelColumns.key(names.randomElement(using: &random) ?? ""))
     }
     // A matching count does not prove that the list is complete: as many members may have joined as left.
     facts.memberCount = facts.members.count + (random.chance(20) ? 1 : 0)
@@ -153,7 +153,7 @@ struct ChannelWorld {
       $0.bind(2, facts.channelURL)
       $0.bind(3, facts.nameKey)
       $0.bind(4, facts.createdAt)
-      $0.bind(5, isFollowed ? ChannelFacts.follows : facts.sortAt)
+      $0.bind(5, isFollowed ? ChannelColumns.follows : facts.sortAt)
       $0.bind(6, facts.state)
       $0.bind(7, facts.hiddenState)
       $0.bind(8, facts.unread - later)
@@ -179,7 +179,7 @@ struct ChannelWorld {
         $0.bind(1, id)
         $0.bind(2, key.text)
         $0.bind(3, value)
-        $0.bind(4, ChannelFacts.key(value))
+        $0.bind(4, ChannelColumns.key(value))
       }
     }
   }

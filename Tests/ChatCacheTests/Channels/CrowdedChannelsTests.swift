@@ -155,7 +155,7 @@ import Testing
         }
       }
     }
-    let empty = ChannelFacts.sortAt(lastMessageAt: nil, createdAt: 1)
+    let empty = ChannelColumns.sortAt(lastMessageAt: nil, createdAt: 1)
     #expect(try times() == [empty, empty])
     _ = try Self.changedRows(1, in: channel)
     #expect(try times() == [10, empty])

@@ -1,12 +1,65 @@
 import ChatModel
 
-// The filters of a channel list in memory, for one channel that changed. `ChannelListSQL` has the same
-// filters as SQL, for pages. A test compares both over random channels and queries, so change both together.
+@testable import ChatCache
+
+// The filters and orders of a channel list in memory, for one channel. Tests compare what the SQL of
+// `ChannelListSQL` finds with them.
+
+/// The values of one channel, as one user sees it, that filters and orders of a channel list compare.
+struct ChannelFacts: Hashable, Sendable {
+  /// A member of the channel.
+  struct Member: Hashable, Sendable {
+    /// The member's id.
+    let userID: String
+    /// The nickname, lowercased (`ChannelColumns.key`).
+    let nicknameKey: String
+    /// Names a member.
+    init(userID: String, nicknameKey: String) {
+      self.userID = userID
+      self.nicknameKey = nicknameKey
+    }
+  }
+
+  /// The channel's url.
+  var channelURL: String
+  /// The displayed name, lowercased (`ChannelColumns.key`).
+  var nameKey = ""
+  /// The app's own type of channel.
+  var customType = ""
+  /// When it was made, ms.
+  var createdAt: Int64 = 0
+  /// Whether everybody may join.
+  var isPublic = false
+  /// Whether it is for very many members.
+  var isSuper = false
+  /// Whether nobody but operators may write.
+  var isFrozen = false
+  /// `ChannelColumns.sortAt` of the newest message at or after the user's floor.
+  var sortAt: Int64 = 0
+  /// Whether the user joined: "joined" or "invited".
+  var state = "joined"
+  /// Whether the user hid the channel, as the upstream spells it.
+  var hiddenState = "unhidden"
+  /// How many messages the user has not read.
+  var unread: Int64 = 0
+  /// How many members the upstream says there are.
+  var memberCount = 0
+  /// The stored members.
+  var members: [Member] = []
+  /// The metadata, or nil while it was never fetched.
+  var metadata: [ExactText: String]?
+
+  /// A channel of which nothing else is known.
+  init(channelURL: String) { self.channelURL = channelURL }
+
+  /// Whether all members are stored, so that a user who is not stored is no member (`MemberList.isComplete`).
+  var knowsMembers = true
+}
 
 extension ChannelQuery {
   /// Whether the list of `user` shows this channel; nil: the stored rows do not decide that (B8), and pages
   /// omit the channel.
-  package func shows(_ facts: ChannelFacts, to user: UserID) -> Bool? {
+  func shows(_ facts: ChannelFacts, to user: UserID) -> Bool? {
     guard showsByItself(facts) else { return false }
     let members = memberFilter(facts, user)
     let metadata = metadataFilter(facts)
@@ -21,7 +74,7 @@ extension ChannelQuery {
       customTypes.isEmpty || customTypes.contains(where: facts.customType.hasSameBytes)
     else { return false }
     if let customTypePrefix, !facts.customType.utf8.starts(with: customTypePrefix.utf8) { return false }
-    if let nameContains, !facts.nameKey.containsBytes(of: ChannelFacts.key(nameContains)) { return false }
+    if let nameContains, !facts.nameKey.containsBytes(of: ChannelColumns.key(nameContains)) { return false }
     if let createdBefore, facts.createdAt >= createdBefore { return false }
     if let createdAfter, facts.createdAt <= createdAfter { return false }
     if memberState != .all, facts.state != memberState.rawValue { return false }
@@ -42,7 +95,7 @@ extension ChannelQuery {
     let isMember = { (id: String) in facts.members.contains { $0.userID.hasSameBytes(as: id) } }
     let hasNickname = { (part: String) in
       facts.members.contains {
-        !$0.userID.hasSameBytes(as: user.text) && $0.nicknameKey.containsBytes(of: ChannelFacts.key(part))
+        !$0.userID.hasSameBytes(as: user.text) && $0.nicknameKey.containsBytes(of: ChannelColumns.key(part))
       }
     }
     let unless = { (found: Bool) -> Bool? in found ? true : facts.knowsMembers ? false : nil }
@@ -59,7 +112,7 @@ extension ChannelQuery {
     if let nicknameContains { answers.append(unless(hasNickname(nicknameContains))) }
     if let search {
       let isNamed =
-        searchFields.contains(.channelName) && facts.nameKey.containsBytes(of: ChannelFacts.key(search))
+        searchFields.contains(.channelName) && facts.nameKey.containsBytes(of: ChannelColumns.key(search))
       let isMemberNamed = searchFields.contains(.memberNickname) && hasNickname(search)
       answers.append(
         isNamed || isMemberNamed ? true : searchFields.contains(.memberNickname) ? unless(false) : false)
@@ -76,13 +129,29 @@ extension ChannelQuery {
     if let metadataValuePrefix { return value.utf8.starts(with: metadataValuePrefix.utf8) }
     return metadataValues.contains(where: value.hasSameBytes)
   }
+}
 
-  /// The members of `user_ids_exact` and the user, each once.
-  func exactMembers(_ user: UserID) -> [String] { ChannelQuery.once(userIDsExact + [user.text]) }
+extension ChannelListKey {
+  /// The sort key of a channel in the order of `query`.
+  init(_ facts: ChannelFacts, in query: ChannelQuery) {
+    let url = facts.channelURL
+    switch query.order {
+    case .latestLastMessage: self.init(time: facts.sortAt, text: "", channelURL: url)
+    case .chronological: self.init(time: facts.createdAt, text: "", channelURL: url)
+    case .name: self.init(time: 0, text: facts.nameKey, channelURL: url)
+    case .metadataValue:
+      let value = query.metadataOrderKey.flatMap { facts.metadata?[ExactText($0)] } ?? ""
+      self.init(time: 0, text: ChannelColumns.key(value), channelURL: url)
+    }
+  }
+}
 
-  /// Each text once, by its bytes.
-  static func once(_ texts: [String]) -> [String] {
-    var seen: Set<[UInt8]> = []
-    return texts.filter { seen.insert(Array($0.utf8)).inserted }
+extension StringProtocol {
+  /// Whether this text's UTF-8 bytes contain those of `part`, as SQLite's instr compares.
+  func containsBytes(of part: String) -> Bool {
+    let text = Array(utf8)
+    let part = Array(part.utf8)
+    guard part.count <= text.count else { return false }
+    return (0...(text.count - part.count)).contains { text[$0..<($0 + part.count)].elementsEqual(part) }
   }
 }
