@@ -29,7 +29,7 @@ import Testing
 
   @Test("B15 B30: what a client waits for goes before all that is due")
   func awaited() {
-    var run = PlanRun(users: 300, open: 300)
+    var run = PlanRun(users: 2000, open: 300)
     run.go(until: 60_000) { _, _, _ in }
     for index in 0..<300 {
       run.plan.noteWebhook(
