@@ -14,7 +14,7 @@ package enum ChangeKind: Int64, Sendable, CaseIterable {
   case membershipLost = 6
   /// The user's own view of the channel changed: unread counts, hidden state, role.
   case membership = 7
-  /// The user's history floor in the channel rose (B23).
+  /// The user's history floor in the channel moved (B23).
   case floor = 8
   /// A stretch of the channel's line changed its coverage.
   case coverage = 9

@@ -202,6 +202,7 @@ class Follower {
           $0.since == since && $0.key.until <= head.sequence && $0.key.matches(view, own)
         }),
         try found.key.until == head.sequence || !isConcerned(view, after: found.key.until),
+        try !changedConnection(of: view.user, found.key),
         found.key.adopt(by: view)
       else { return nil }
       return found.response
@@ -211,6 +212,14 @@ class Follower {
   private func isConcerned(_ view: MessageCollection, after sequence: Int64) throws -> Bool {
     try context.route.cache.read {
       try $0.concernsView(view.id, of: view.user, in: view.channel, after: sequence)
+    }
+  }
+
+  /// Whether the answer lacks that this user was connected or disconnected meanwhile. Answers tell that to
+  /// their own user alone.
+  private func changedConnection(of user: UserKey, _ key: AnswerKey) throws -> Bool {
+    try context.route.cache.read {
+      try !$0.connectionChanges(of: user, after: key.since, upTo: key.until).isEmpty
     }
   }
 
@@ -233,7 +242,11 @@ class Follower {
   private func areOfOthers(_ since: EventCursor, _ head: EventCursor) throws -> Bool {
     guard let view = alone, since.epoch == head.epoch, since.run == head.run, since.sequence < head.sequence
     else { return false }
-    return try !isConcerned(view, after: since.sequence)
+    let (channel, sequence) = (view.channel, since.sequence)
+    return try context.route.cache.read { reader in
+      let isKept = try reader.covers(since)
+      return try isKept && !reader.concernsView(view.id, of: view.user, in: channel, after: sequence)
+    }
   }
 
   /// Reads the events after `since`, for an admitted caller. Changes nothing: `settle` does.

@@ -158,7 +158,13 @@ extension CacheReader {
   package func connectionChanges(
     of user: UserKey, after sequence: Int64, upTo end: Int64
   ) throws -> [LoggedChange] {
-    try db.all(
+    if let tail = try tail(after: sequence) {
+      return tail.filter { logged in
+        let change = logged.change
+        return change.kind == .connection && change.user ?? user == user && logged.sequence <= end
+      }
+    }
+    return try db.all(
       """
       SELECT
         seq, at, kind, source, channel, user, collection, from_at, from_id, to_at, to_id,

@@ -56,15 +56,16 @@ extension MessageCollection {
     }
     let log = try reader.changes(in: channel, after: since, limit: Self.changesLookedAt)
     let isOfAll = try until == reader.lastChange()
+    let connections = try reader.connectionChanges(of: user, after: since, upTo: until)
     // Beside other feeds the view ends where they end.
-    let until = max(collection == nil ? endOfOwn(log, until: until) : until, since)
+    let until = max(collection == nil ? endOfOwn(log, connections, until: until) : until, since)
     let before = state.withLock { (range: $0.range, shown: $0.known.shown(at: since)) }
     if !before.range.hasSeenAnything, !isAnswered(log),
       let grown = try missedFirstPage(reader, view, viewContext)
     {
       // The answer is made again once the log has the change that tells of the move.
       return ViewAnswer(
-        events: ByteBuffer(), end: since, hasMore: false, isEmpty: false,
+        events: ByteBuffer(), end: since, hasMore: since < until, isEmpty: false,
         move: { [self] in takeUp(grown, since: before.range) }
       ) { _ in }
     }
@@ -78,7 +79,7 @@ extension MessageCollection {
     }
     var diff = begin()
     while try !diff.tell(log, until: &end, room) { diff = begin() }
-    try diff.finish(since: since, until: end, room)
+    try diff.finish(connections, until: end, room)
     var after = diff.after
     // If the log goes on, later changes may have uncovered rows that this answer does not tell.
     if end == until, !after.isWhole, isOfAll {
@@ -106,13 +107,13 @@ extension MessageCollection {
 
   /// Where an answer up to `until` ends: at the last change that may concern the view, so that views that
   /// were told the same have the same cursor. If there is none, it ends at `until`.
-  private func endOfOwn(_ log: [LoggedChange], until: Int64) -> Int64 {
+  private func endOfOwn(_ log: [LoggedChange], _ connections: [LoggedChange], until: Int64) -> Int64 {
     guard log.count < Self.changesLookedAt else { return until }
     let last = log.last { logged in
       let change = logged.change
       return logged.sequence <= until && change.user ?? user == user && change.collection ?? id == id
     }
-    return last?.sequence ?? until
+    return [last, connections.last].compactMap(\.?.sequence).max() ?? until
   }
 
   /// Whether the log has the upstream's first answer to this view.

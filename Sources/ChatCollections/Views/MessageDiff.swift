@@ -346,8 +346,8 @@ struct MessageDiff: ~Copyable {
   }
 
   /// Tells of the user's connection. With the link the tail changes, too.
-  private mutating func tellConnection(since: Int64, until end: Int64) throws {
-    let changes = try reader.connectionChanges(of: collection.user, after: since, upTo: end).map(\.change)
+  private mutating func tellConnection(_ connections: [LoggedChange], until end: Int64) {
+    let changes = connections.filter { $0.sequence <= end }.map(\.change)
     guard !changes.isEmpty else { return }
     isCommon = false
     if changes.contains(where: { $0.reference != nil }) { isTailChanged = true }
@@ -367,10 +367,10 @@ struct MessageDiff: ~Copyable {
       })
   }
 
-  /// Adds what the answer, which goes from `since` to `end`, tells beside its entries.
-  /// `room`: the bytes that the answer may take.
-  mutating func finish(since: Int64, until end: Int64, _ room: Int) throws {
-    try tellConnection(since: since, until: end)
+  /// Adds what the answer, which goes up to `end`, tells beside its entries. `connections`: the changes of
+  /// the user's connection since its beginning. `room`: the bytes that the answer may take.
+  mutating func finish(_ connections: [LoggedChange], until end: Int64, _ room: Int) throws {
+    tellConnection(connections, until: end)
     if let source = replaced {
       if source == .apiResult { range = try collection.withFirstPage(range, reader, view, viewContext) }
       let all = try collection.replaced(reader, view, coverage, range, viewContext, source, collection: name)

@@ -103,6 +103,63 @@ import Testing
     #expect(idle.events == ["messages.added 7"], "a lost answer is made again")
   }
 
+  @Test("B49, B51: a change of the connection is told after a change of the channel that tells nothing")
+  func connectionAfterNothing() throws {
+    let world = try world(["alice"])
+    defer { world.stop() }
+    let view = open(world, as: "alice")
+    let since = world.ask(view.path).text("cursor")
+    let channel = try #require(try world.cache.view(of: ChannelURL("general"), for: UserID("alice"))).channel
+    let path = "\(view.path)/events?since=\(since)"
+    let poll = world.held("\(path)&wait=20", headers: ["Perch-User": "alice"])
+    #expect(world.waitParked(1))
+    try world.cache.write { try $0.append(Change(.unverified, .messageChangelog, channel: channel)) }
+    try world.cache.write { try $0.announce(link: "upstream_unreachable") }
+    let answer = poll.answer(within: 10)
+    #expect(answer.events.contains("connection.changed"), "\(answer.body)")
+    #expect(world.ask("\(path)&wait=0").events == answer.events)
+    #expect(world.ask("\(view.path)/events?since=\(answer.text("cursor"))&wait=0").events == [])
+  }
+
+  @Test("B1, B49: a view takes no answer that lacks a change of its own user's connection")
+  func ownConnection() throws {
+    let users = ["alice", "bob"]
+    let world = try world(users)
+    defer { world.stop() }
+    let views = users.map { open(world, as: $0) }
+    let since = zip(views, users).map { world.ask($0.path, as: $1).text("cursor") }
+    #expect(Set(since).count == 1)
+    let bob = try #require(try world.cache.read { try $0.userKey(of: UserID("bob")) })
+    try world.cache.write { try $0.append(Change(.connection, .channelRefresh, user: bob)) }
+    try world.send(6, in: "general")
+    let told = zip(views, users).map { view, user in
+      world.ask("\(view.path)/events?since=\(since[0])&wait=0", as: user).events
+    }
+    #expect(told[0] == ["messages.added 6"])
+    #expect(Set(told[1]) == ["messages.added 6", "connection.changed"])
+  }
+
+  @Test("B52: a poll with a cursor that the log no longer covers ends at once, whatever came since")
+  func expired() throws {
+    var retention = Retention()
+    retention.events = 5
+    let world = try CollectionWorld(retention: retention)
+    defer { world.stop() }
+    for user in ["alice", "carol"] { try world.join(user, "general", name: "General") }
+    try world.list([1, 2, 3, 4, 5], in: "general")
+    let view = open(world, as: "alice")
+    let since = world.ask(view.path).text("cursor")
+    let carol = try #require(try world.cache.read { try $0.userKey(of: UserID("carol")) })
+    try world.send(6, in: "general")
+    for _ in 0..<10 {
+      try world.cache.write { try $0.append(Change(.outbox, .localFailed, user: carol)) }
+    }
+    try world.cache.trim()
+    let poll = world.held(
+      "\(view.path)/events?since=\(since)&wait=20", headers: ["Perch-User": "alice"])
+    #expect(poll.answer(within: 10).text("code") == "cursor_expired")
+  }
+
   @Test("B18, B49: an answer that tells who read on is the same for all views that are alike")
   func readers() throws {
     let world = try world(["alice", "bob"])

@@ -1,0 +1,79 @@
+import Glibc
+
+extension Row {
+  /// A room of 5 000 members, 2 000 of whom follow it by long polls, with 20 messages a second, against one
+  /// of 50 with 20. `perch load` measures; service, stand-in and load share the machine.
+  static let room = Row(
+    name: "room", work: "20 messages a second in a room of 5 000, 2 000 of whom follow, against one of 50"
+  ) { _ in
+    let many = try RoomRun(members: 5_000, parked: 2_000)
+    let few = try RoomRun(members: 50, parked: 20)
+    func figure(_ title: String, _ value: KeyPath<RoomRun, Double>, _ goal: Figure.Goal?) -> [Figure] {
+      [
+        Figure(
+          title: title, unit: "ms", ours: many[keyPath: value], peer: few[keyPath: value],
+          peerName: "50 members", goal: nil),
+        Figure(title: title, unit: "ms", ours: many[keyPath: value], peer: nil, peerName: "", goal: goal),
+      ]
+    }
+    return figure("to the last polls, p99", \.delivered, .atMost(300))
+      + figure("the same, sent at the chat server", \.deliveredFromServer, .atMost(300))
+      + figure("a send is accepted, p99", \.accepted, nil)
+      + figure("a page beside them, p99", \.pages, nil)
+  }
+}
+
+/// One load on a room, with a service and a stand-in of its own.
+private struct RoomRun {
+  private static let (origin, service) = (18_220, 18_221)
+  private static let secret = "room"
+
+  /// 99th percentiles, ms.
+  let delivered: Double
+  let deliveredFromServer: Double
+  let accepted: Double
+  let pages: Double
+
+  init(members: Int, parked: Int) throws {
+    let perch = try Child.besides("perch")
+    let folder = try ScratchFolder("room")
+    let (chat, url) = ("127.0.0.1:\(RoomRun.origin)", "127.0.0.1:\(RoomRun.service)")
+    let upstream = try Child([
+      "sh", "-c",
+      "exec '\(perch)' origin --listen \(chat) --data :memory: --seed none --webhook-secret \(RoomRun.secret)"
+        + " --webhook http://\(url)/v1/webhooks/sendbird 2>/dev/null",
+    ])
+    defer { upstream.stop() }
+    let server = try TestedServer(
+      "ours",
+      [
+        "sh", "-c",
+        "exec '\(perch)' serve --listen \(url) --data '\(folder.path)/data' --upstream http://\(chat)"
+          + " --upstream-token origin --webhook-secret \(RoomRun.secret) 2>/dev/null",
+      ], port: RoomRun.service)
+    defer { server.child.stop() }
+    // The first listings of all members end while the load warms up.
+    let report = try Child.output([
+      perch, "load", "--url", "http://\(url)", "--origin", "http://\(chat)", "--data", folder.path + "/data",
+      "--users", "\(members)", "--channels", "1", "--parked", "\(parked)", "--messages", "20/s", "--pages",
+      "5/s", "--warm-up", "45s", "--time", "30s",
+    ])
+    guard report.contains("errors: none; deliveries that did not come: 0, that came twice: 0") else {
+      throw BenchFailure(description: "the load failed: \(report)")
+    }
+    delivered = try RoomRun.p99("delivered  ", in: report)
+    deliveredFromServer = try RoomRun.p99("delivered from the chat server", in: report)
+    accepted = try RoomRun.p99("accepted", in: report)
+    pages = try RoomRun.p99("pages", in: report)
+  }
+
+  /// The 99th percentile in the row of the report that begins so.
+  private static func p99(_ row: String, in report: String) throws -> Double {
+    let line = report.split(separator: "\n").first { $0.hasPrefix(row) }
+    // The row ends with count, p50, p95, p99 and the most.
+    guard let cells = line?.split(separator: " ").suffix(5), cells.count == 5,
+      let value = Double(cells[cells.startIndex + 3])
+    else { throw BenchFailure(description: "no row \(row) in: \(report)") }
+    return value
+  }
+}
