@@ -42,7 +42,7 @@ class Follower {
   struct Targets: RandomAccessCollection {
     private let first: Target?
     private let others: [Target]
-    let startIndex = 0
+    var startIndex: Int { 0 }
     var endIndex: Int { (first == nil ? 0 : 1) + others.count }
     subscript(index: Int) -> Target { index == 0 ? first! : others[index - 1] }
 
@@ -201,25 +201,19 @@ class Follower {
         let found = known.last(where: {
           $0.since == since && $0.key.until <= head.sequence && $0.key.matches(view, own)
         }),
-        try found.key.until == head.sequence || !isConcerned(view, after: found.key.until),
-        try !changedConnection(of: view.user, found.key),
-        found.key.adopt(by: view)
+        try !lacks(found.key, of: view), found.key.adopt(by: view)
       else { return nil }
       return found.response
     }
   }
 
-  private func isConcerned(_ view: MessageCollection, after sequence: Int64) throws -> Bool {
-    try context.route.cache.read {
-      try $0.concernsView(view.id, of: view.user, in: view.channel, after: sequence)
-    }
-  }
-
-  /// Whether the answer lacks that this user was connected or disconnected meanwhile. Answers tell that to
-  /// their own user alone.
-  private func changedConnection(of user: UserKey, _ key: AnswerKey) throws -> Bool {
-    try context.route.cache.read {
-      try !$0.connectionChanges(of: user, after: key.since, upTo: key.until).isEmpty
+  /// Whether the other view's answer lacks what concerns this view: something that came after it, or that
+  /// this view's user was connected or disconnected meanwhile. Answers tell that to their own user alone.
+  private func lacks(_ key: AnswerKey, of view: MessageCollection) throws -> Bool {
+    try context.route.cache.read { reader in
+      let connections = try reader.connectionChanges(of: view.user, after: key.since, upTo: key.until)
+      let isConcerned = try reader.concernsView(view.id, of: view.user, in: view.channel, after: key.until)
+      return !connections.isEmpty || isConcerned
     }
   }
 
