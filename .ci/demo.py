@@ -378,7 +378,8 @@ class Demos(unittest.TestCase):
             [PERCH, "load", *words], env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
 
     def test_a_load_reports_what_was_sent_and_told(self):
-        done = self.load(users=12, channels=9, parked=6, messages="20/s", pages="10/s", time="3s")
+        done = self.load(
+            users=12, channels=9, parked=6, messages="20/s", pages="10/s", time="3s", warm_up="0s")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("errors: none; deliveries that did not come: 0", done.stdout)
         self.assertIn("12 of 12 users connected", done.stderr)
@@ -396,8 +397,11 @@ class Demos(unittest.TestCase):
         told = counts["delivered"] + counts["delivered from the chat server"]
         self.assertGreater(told, 20)
         # A second load of the same sizes finds what the first one made.
-        again = self.load(users=12, channels=9, parked=6, messages="5/s", pages="0/s", time="1s")
+        again = self.load(users=12, channels=9, parked=6, messages="20/s", pages="0/s", time="1s", warm_up="2s")
         self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
+        self.assertIn("for 1 s, after 2 s to warm up", again.stdout)
+        accepted = int(re.search(r"^accepted +(\d+) ", again.stdout, re.M)[1])
+        self.assertTrue(5 <= accepted <= 20, "ten of thirty are measured: " + again.stdout)
 
     def test_a_load_that_cannot_begin_says_why(self):
         for settings, reason in [
