@@ -105,8 +105,9 @@ extension MessageCollection {
     }
   }
 
-  /// Where an answer up to `until` ends: at the last change that may concern the view, so that views that
-  /// were told the same have the same cursor. If there is none, it ends at `until`.
+  /// The sequence at which an answer ends that may go up to `until`. It is that of the last change that may
+  /// concern this view; without such a change it is `until`. Views that were told the same changes then have
+  /// the same cursor, and can share their next answers.
   private func endOfOwn(_ log: [LoggedChange], _ connections: [LoggedChange], until: Int64) -> Int64 {
     guard log.count < Self.changesLookedAt else { return until }
     let last = log.last { logged in
