@@ -42,23 +42,15 @@ import Testing
     _ = try writer.accept(request, of: world.alice, in: world.url, policy)
   }
 
-  /// The shortest time of a step in each of the worlds, measured in turns, ns.
-  private func shortest(
-    _ worlds: [ChannelWithMessages],
-    _ step: @escaping @Sendable (ChannelWithMessages, Int, borrowing CacheWriter) throws -> Void
-  ) throws -> [UInt64] {
-    var best = [UInt64](repeating: .max, count: worlds.count)
-    for round in 0..<150 {
-      for (index, world) in worlds.enumerated() {
-        let taken = try world.cache.accept { writer in
-          let began = Clock.system.monotonicNanoseconds()
-          try step(world, round, writer)
-          return UInt64(Clock.system.monotonicNanoseconds() - began)
-        }
-        best[index] = min(best[index], taken)
-      }
+  /// Runs one step in a commit, and measures it, ns.
+  private static func time<Value: Sendable>(
+    in world: ChannelWithMessages, _ step: @escaping @Sendable (borrowing CacheWriter) throws -> Value
+  ) throws -> (value: Value, nanoseconds: UInt64) {
+    try world.cache.accept { writer in
+      let began = Clock.system.monotonicNanoseconds()
+      let value = try step(writer)
+      return (value, Clock.system.monotonicNanoseconds() - began)
     }
-    return best
   }
 
   @Test(
@@ -69,18 +61,25 @@ import Testing
       try world(1, kind), try world(Self.unsent, kind, failed: failed),
     ]
     defer { for world in worlds { world.cache.close() } }
-    let accepting = try shortest(worlds) { try Self.accept("more-\($1)", kind, $0, $2) }
-    #expect(accepting[1] <= accepting[0] * 3 / 2, "accepting: \(accepting) ns")
-    let ended = Guarded<[ObjectIdentifier: EndedOutboxJob]>([:])
-    let sending = try shortest(worlds) { world, round, writer in
-      let progress = try writer.advance(
-        OutboxLaneName(user: world.alice, channel: world.url),
-        after: ended.withLock { $0[ObjectIdentifier(world.cache)] }, Self.policy, random: 1)
-      let begun = try #require(progress.begun, "round \(round)")
-      let done = EndedOutboxJob(begun, .success(message: Int64(1000 + round)))
-      ended.withLock { $0[ObjectIdentifier(world.cache)] = done }
+    var accepting = ShortestTimes(of: 2)
+    var sending = ShortestTimes(of: 2)
+    var ended = [EndedOutboxJob?](repeating: nil, count: 2)
+    for round in 0..<600 where round < 150 || !accepting.isWithin(1.5) || !sending.isWithin(1.5) {
+      for (index, world) in worlds.enumerated() {
+        let accepted = try Self.time(in: world) { try Self.accept("more-\(round)", kind, world, $0) }
+        accepting.add(accepted.nanoseconds, to: index)
+        let lane = OutboxLaneName(user: world.alice, channel: world.url)
+        let before = ended[index]
+        let sent = try Self.time(in: world) {
+          try $0.advance(lane, after: before, Self.policy, random: 1).begun
+        }
+        sending.add(sent.nanoseconds, to: index)
+        ended[index] = EndedOutboxJob(
+          try #require(sent.value, "round \(round)"), .success(message: Int64(1000 + round)))
+      }
     }
-    #expect(sending[1] <= sending[0] * 3 / 2, "sending: \(sending) ns")
+    #expect(accepting.isWithin(1.5), "accepting: \(accepting) ns")
+    #expect(sending.isWithin(1.5), "sending: \(sending) ns")
   }
 
   @Test("A refused row costs itself: a user who may not send any more is told row by row, in bounded commits")
@@ -104,19 +103,19 @@ import Testing
 
   @Test("B46: a page shows its messages' pending changes; 5 000 on other messages cost no more than 500")
   func page() throws {
-    let worlds = try [10, 500, 5_000].map { try edited($0) }
+    let worlds = try [500, 5_000].map { try edited($0) }
     defer { for world in worlds { world.cache.close() } }
-    var best = [UInt64](repeating: .max, count: worlds.count)
-    for _ in 0..<150 {
+    var times = ShortestTimes(of: worlds.count)
+    for round in 0..<600 where round < 150 || !times.isWithin(1.5) {
       for (index, world) in worlds.enumerated() {
         let began = Clock.system.monotonicNanoseconds()
         let text = try newestPage(of: world)
-        best[index] = min(best[index], Clock.system.monotonicNanoseconds() - began)
+        times.add(Clock.system.monotonicNanoseconds() - began, to: index)
         #expect(text.split(separator: "pending_edit").count == 2, "one message of the page is edited")
         #expect(text.contains(##""message_id":"395","##))
       }
     }
-    #expect(best[2] <= best[1] * 3 / 2, "\(best) ns")
+    #expect(times.isWithin(1.5), "\(times) ns")
   }
 
   /// A channel of 400 messages with that many pending edits, one of them of message 395.
