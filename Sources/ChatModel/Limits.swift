@@ -56,6 +56,10 @@ package enum Limits {
   package static let tombstoneMilliseconds: Int64 = 30 * 86_400_000
   /// Rows that one slice of trimming removes: the writer is free again within a few ms (B53).
   package static let trimmedRows = 200
+  /// Rows of a table that one commit clears. If there are more, they are deleted later, slice by slice (B58).
+  package static let clearedAtOnce = 1000
+  /// Nanoseconds after which a slice of such a deletion ends.
+  package static let sliceNanoseconds: UInt64 = 8_000_000
   /// Events by which the log may exceed its limit before it is trimmed (B53).
   package static let logSlack: Int64 = 1000
   /// Unsent messages and changes of one user.

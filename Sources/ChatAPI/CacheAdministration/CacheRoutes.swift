@@ -33,12 +33,10 @@ enum CacheRoutes {
         let isForced = parameters.flag("force")
         try parameters.end()
         return try context.operated(request, scope: .admin) { _ in
-          try context.commit(request) { writer in
+          try clear(context, request) { writer in
             let unsent = try writer.unsentOfAll()
             guard unsent == 0 || isForced else { throw Problem.unsentMessages(unsent) }
             try writer.clearAll(withUnsent: isForced)
-          } then: {
-            .respond(.empty(204))
           }
         }
       },
@@ -116,7 +114,7 @@ enum CacheRoutes {
   private static func clear(
     _ context: RouteContext, _ request: Request, _ url: ChannelURL, _ caller: Caller
   ) throws -> Outcome {
-    try context.commit(request) { writer in
+    try clear(context, request) { writer in
       let reader = writer.reader
       guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key)
       else {
@@ -127,8 +125,19 @@ enum CacheRoutes {
           409, "shared", detail: "Somebody else uses this channel here too: ask the operator to clear it.")
       }
       try writer.clear(url)
-    } then: {
-      .respond(.empty(204))
     }
+  }
+
+  /// How long a request waits until many cleared rows are deleted (ms). Nobody is shown them meanwhile.
+  private static let longestWait = 10_000
+
+  /// Clears with `body`, and answers when all is deleted, or the longest wait is over.
+  private static func clear(
+    _ context: RouteContext, _ request: Request, _ body: @escaping @Sendable (CacheWriter) throws -> Void
+  ) throws -> Outcome {
+    let cache = context.cache
+    return try DurableWrite<Void>(milliseconds: DurableWriteLimit.milliseconds + longestWait).answer(
+      request, submit: { cache.clear(within: longestWait, body, finish: $0) },
+      then: { .respond(.empty(204)) })
   }
 }

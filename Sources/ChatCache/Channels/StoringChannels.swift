@@ -10,7 +10,8 @@ extension CacheWriter {
   package func store(
     _ channels: [ChannelRecord], of user: UserID, _ origin: ChannelOrigin
   ) throws -> [ChannelActivity] {
-    guard let key = try reader.userKey(of: user) else { return [] }
+    // A user who came into a channel now would keep rows that are about to be deleted.
+    guard let key = try reader.userKey(of: user), try reader.clearsEverything() == nil else { return [] }
     if case .changelog(let deleted, let next) = origin {
       for url in deleted { try removeMembership(of: user, in: url, .channelChangelog) }
       if let next { try setChannelToken(next, of: key) }

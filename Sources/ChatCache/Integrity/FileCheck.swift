@@ -14,7 +14,13 @@ struct FileReport {
   /// Whether the file itself is damaged: nothing is written into it then.
   var isDamaged: Bool { findings.contains { $0.fault == .file } }
 
+  /// Adds the findings of another report.
+  mutating func add(_ other: FileReport) {
+    for finding in other.findings { add(finding.detail) }
+  }
+
   mutating func add(_ line: String) {
+    guard !findings.contains(where: { $0.detail == line }) else { return }
     if let index = FileReport.index(of: line) {
       indexes.insert(index)
       findings.append(Finding(.index, line))
@@ -60,25 +66,6 @@ extension CacheReader {
     try db.all("SELECT id FROM channel ORDER BY id") { ChannelKey($0.int64(0)) }
   }
 
-  /// Tables whose rows belong to a channel, a user or both. The upstream can give all of them again, so a row
-  /// without its owner may be deleted.
-  private static let dependents: [(table: String, owner: String, column: String)] = [
-    ("message", "channel", "channel"), ("tombstone", "channel", "channel"), ("segment", "channel", "channel"),
-    ("channel_metadata", "channel", "channel"), ("member", "channel", "channel"),
-    ("read_position", "channel", "channel"),
-    ("membership", "channel", "channel"), ("membership", "user", "user"), ("collection", "user", "user"),
-  ]
-
-  /// Reports rows whose channel or user is not there.
-  func orphans() throws -> [Finding] {
-    try CacheReader.dependents.compactMap { table, owner, column in
-      var rows = try db.rows(
-        composed: "SELECT count(*) FROM \(table) WHERE \(column) NOT IN (SELECT id FROM \(owner))")
-      guard let row = try rows.next(), row.int64(0) > 0 else { return nil }
-      return Finding(.orphans, "\(row.int64(0)) rows of \(table) belong to no \(owner)")
-    }
-  }
-
   /// Reports events of an unknown kind or source.
   func unreadableEvents() throws -> [Finding] {
     let kinds = ChangeKind.allCases.map(\.rawValue)
@@ -98,31 +85,6 @@ extension CacheReader {
     } _: {
       Finding(.event, "event \($0.int64(0)) is of kind \($0.int64(1)) and source \($0.int64(2))")
     }
-  }
-
-  /// Computes the rows that the table `cached_count` must have.
-  fileprivate static let countsSQL = """
-    SELECT 0 AS user, count(*) AS channels, coalesce(sum(cached_messages), 0) AS messages
-    FROM channel
-    UNION ALL
-    SELECT m.user, count(*), sum(iif(c.is_crowded, 0, c.cached_messages))
-    FROM membership AS m
-    CROSS JOIN channel AS c ON c.id = m.channel
-    GROUP BY m.user
-    """
-
-  /// Reports rows of `cached_count` that differ from the channels and messages that are stored.
-  func countFaults() throws -> [Finding] {
-    var rows = try db.rows(
-      composed: """
-        SELECT count(*)
-        FROM (\(CacheReader.countsSQL)) AS t
-        FULL JOIN cached_count AS n ON n.user = t.user
-        WHERE coalesce(t.channels, 0) <> coalesce(n.channels, 0)
-          OR coalesce(t.messages, 0) <> coalesce(n.messages, 0)
-        """)
-    guard let row = try rows.next(), row.int64(0) > 0 else { return [] }
-    return [Finding(.counts, "\(row.int64(0)) rows of cached_count are not as many as there are")]
   }
 
   /// Reports unsent messages and changes that cannot be sent or answered as they are. Only their user may
@@ -159,29 +121,6 @@ extension CacheReader {
 }
 
 extension CacheWriter {
-  /// Drops rows of channels and users that are not there.
-  func dropOrphans() throws {
-    try db.execute(
-      """
-      DELETE FROM message WHERE channel NOT IN (SELECT id FROM channel);
-      DELETE FROM tombstone WHERE channel NOT IN (SELECT id FROM channel);
-      DELETE FROM segment WHERE channel NOT IN (SELECT id FROM channel);
-      DELETE FROM channel_metadata WHERE channel NOT IN (SELECT id FROM channel);
-      DELETE FROM member WHERE channel NOT IN (SELECT id FROM channel);
-      DELETE FROM read_position WHERE channel NOT IN (SELECT id FROM channel);
-      DELETE FROM membership WHERE channel NOT IN (SELECT id FROM channel);
-      DELETE FROM membership WHERE user NOT IN (SELECT id FROM user);
-      DELETE FROM collection WHERE user NOT IN (SELECT id FROM user);
-      """)
-  }
-
-  /// Counts channels and messages anew.
-  func countAgain() throws {
-    try db.execute(
-      "DELETE FROM cached_count; INSERT INTO cached_count (user, channels, messages) \(CacheReader.countsSQL)"
-    )
-  }
-
   /// Deletes unreadable events. No client can be told of them, so a new epoch ends every cursor (B52).
   func forgetUnreadableEvents() throws {
     let kinds = ChangeKind.allCases.map(\.rawValue)

@@ -6,16 +6,23 @@ import SQLite
 // The self-check (B64) checks everything that must hold of the file. It runs only on demand, so that the time
 // of a start does not depend on the cache's size.
 //
-// The order: SQLite's own check; rows without a channel or user, events, unsent rows; then one channel after
-// the other, each in a snapshot of its own, so that nothing is held up; then the counts. One write resets an
-// inconsistent channel, and checks it again first, since it may have changed. Unsent messages are reported
-// and never changed. Nothing is written into a file that is damaged itself.
+// The order: SQLite's own check, or, of a large file that a service writes, a check in parts (`IndexCheck`);
+// rows without a channel or user, events, unsent rows; then one channel after the other, each in a snapshot
+// of its own, so that nothing is held up; then the counts. One write resets an inconsistent channel, and
+// checks it again first, since it may have changed. Unsent messages are reported and never changed. Nothing
+// is written into a file that is damaged itself.
 
 extension Cache {
   /// Checks everything, repairs what can be fetched or derived again, and returns the findings. It reads the
   /// whole file: call it from a thread of its own.
-  package func check() throws -> CheckReport {
-    try SelfCheck(clock: clock, read: { try self.readAnew($0) }, write: { try self.blocking.write($0) }).run()
+  package func check() throws -> CheckReport { try check(pagesAtOnce: CacheReader.pagesCheckedAtOnce) }
+
+  /// `pagesAtOnce`: a file with more pages is checked in parts.
+  func check(pagesAtOnce: Int) throws -> CheckReport {
+    try SelfCheck(
+      clock: clock, pagesAtOnce: pagesAtOnce, read: { try self.readAnew($0) },
+      write: { try self.blocking.write($0) }
+    ).run()
   }
 
   /// Checks the directory's cache without a change or a lock; a service may be using it (B65).
@@ -25,7 +32,7 @@ extension Cache {
       let log = CommitLog(
         epoch: 0, run: 0, last: 0, age: FileAge(startedAt: 0, atStart: 0, clock: clock))
       return try SelfCheck(
-        clock: clock,
+        clock: clock, pagesAtOnce: .max,
         read: { body in try connection.read { try body(CacheReader(db: $0, log: log)) } }, write: nil
       ).run()
     } catch let error as SQLiteError where error.kind == .corrupt {
@@ -40,6 +47,8 @@ extension Cache {
 
 private struct SelfCheck {
   let clock: Clock
+  /// A file with more pages is checked in parts.
+  let pagesAtOnce: Int
   let read: ((CacheReader) throws -> Void) throws -> Void
   /// Nil: nothing is repaired.
   let write: ((@escaping @Sendable (CacheWriter) throws -> Void) throws -> Void)?
@@ -53,12 +62,7 @@ private struct SelfCheck {
       let indexes = file.indexes
       try heal { try $0.rebuild(indexes) }
     }
-    report.add(
-      try look(heal) {
-        try $0.orphans()
-      } heal: {
-        try $0.dropOrphans()
-      })
+    for table in OwnedTable.all { report.add(try lookForOrphans(in: table, heal)) }
     report.add(
       try look(heal) {
         try $0.unreadableEvents()
@@ -81,12 +85,7 @@ private struct SelfCheck {
       report.add(try look(channel, heal))
     }
     // Last, because the repairs before it change the counts.
-    report.add(
-      try look(heal) {
-        try $0.countFaults()
-      } heal: {
-        try $0.countAgain()
-      })
+    report.add(try lookAtCounts(heal))
     // A fault that SQLite does not report any more is repaired.
     let left = heal == nil || file.findings.isEmpty ? file : try fileReport()
     let complaints = Set(left.findings.map(\.detail))
@@ -95,9 +94,20 @@ private struct SelfCheck {
     return report
   }
 
-  /// SQLite's report, also if damage ends its check.
+  /// The report about the file, also if damage ends its check.
   private func fileReport() throws -> FileReport {
-    do { return try value { try $0.fileReport() } ?? FileReport() } catch {
+    do {
+      let pages = try value { try $0.db.pageCount().all } ?? 0
+      if pages <= pagesAtOnce { return try value { try $0.fileReport() } ?? FileReport() }
+      var report = FileReport()
+      for table in try value({ try $0.checkedTables() }) ?? [] {
+        if let found = try value({ try $0.report(of: table) }) { report.add(found) }
+      }
+      for channel in try value({ try $0.channelKeys() }) ?? [] {
+        if let found = try value({ try $0.report(ofMessagesIn: channel) }) { report.add(found) }
+      }
+      return report
+    } catch {
       guard let message = SelfCheck.damage(error) else { throw error }
       var report = FileReport()
       report.add("*** \(message)")
@@ -105,9 +115,53 @@ private struct SelfCheck {
     }
   }
 
+  private typealias Write = (@escaping @Sendable (CacheWriter) throws -> Void) throws -> Void
+
+  private func lookForOrphans(in table: OwnedTable, _ write: Write?) throws -> [Finding] {
+    do {
+      var (rows, left): (Int64, Int64) = (0, 0)
+      var next: Int64? = .min
+      while let reached = next {
+        guard let found = try value({ try $0.missingOwners(of: table, after: reached) }) else { break }
+        for owner in found.missing {
+          rows += try value { try $0.orphans(of: owner, in: table) } ?? 0
+          try write?({ try $0.dropOrphans(of: owner, in: table) })
+          left += try value { try $0.orphans(of: owner, in: table) } ?? 0
+        }
+        next = found.reached
+      }
+      guard rows > 0 else { return [] }
+      let finding = Finding(.orphans, "\(rows) rows of \(table.name) belong to no \(table.owner)")
+      return [left == 0 ? finding.healed : finding]
+    } catch {
+      guard let message = SelfCheck.damage(error) else { throw error }
+      return [Finding(.file, message)]
+    }
+  }
+
+  private func lookAtCounts(_ write: Write?) throws -> [Finding] {
+    do {
+      var (wrong, left) = (0, 0)
+      var next: Int64? = -1
+      while let reached = next {
+        guard let found = try value({ try $0.wrongCounts(after: reached) }) else { break }
+        wrong += found.users.count
+        for user in found.users { try write?({ try $0.countAgain(user) }) }
+        if !found.users.isEmpty { left += try value { try $0.wrongCounts(after: reached).users.count } ?? 0 }
+        next = found.reached
+      }
+      guard wrong > 0 else { return [] }
+      let finding = Finding(.counts, "\(wrong) rows of cached_count are not as many as there are")
+      return [left == 0 ? finding.healed : finding]
+    } catch {
+      guard let message = SelfCheck.damage(error) else { throw error }
+      return [Finding(.file, message)]
+    }
+  }
+
   private func look(
-    _ write: ((@escaping @Sendable (CacheWriter) throws -> Void) throws -> Void)?,
-    _ faults: (CacheReader) throws -> [Finding], heal: @escaping @Sendable (CacheWriter) throws -> Void
+    _ write: Write?, _ faults: (CacheReader) throws -> [Finding],
+    heal: @escaping @Sendable (CacheWriter) throws -> Void
   ) throws -> [Finding] {
     do {
       let found = try value(faults) ?? []
@@ -122,7 +176,7 @@ private struct SelfCheck {
   }
 
   private func look(
-    _ channel: ChannelKey, _ write: ((@escaping @Sendable (CacheWriter) throws -> Void) throws -> Void)?
+    _ channel: ChannelKey, _ write: Write?
   ) throws -> [Finding] {
     do {
       let found = try value { try $0.faults(of: channel) } ?? []

@@ -60,6 +60,9 @@ struct MessageBatch {
   var hasMoved = false
   /// Messages that a listing lacked although the upstream has them.
   var overlooked: [Position] = []
+  /// The sequence at which the channel was cleared, while cleared rows are left (0: none are); nil: not
+  /// looked up yet.
+  var clearedVersion: Int64?
   /// Rows and bytes added, less those deleted.
   var rows: Int64 = 0
   var bytes: Int64 = 0
@@ -143,6 +146,7 @@ extension CacheWriter {
       batch.overlooked.append(record.position)
     }
     let record = try naming(record, &batch)
+    try dropCleared(record.messageID, &batch)
     let stored = try compare(record, in: batch.channel)
     switch stored {
     case .same: return
@@ -248,7 +252,7 @@ extension CacheWriter {
     }
   }
 
-  private func deleteRow(at position: Position, in channel: ChannelKey) throws {
+  func deleteRow(at position: Position, in channel: ChannelKey) throws {
     try db.run("DELETE FROM message WHERE channel = ?1 AND created_at = ?2 AND message_id = ?3") {
       $0.bind(1, channel.rawValue)
       $0.bind(2, position.createdAt)

@@ -3,6 +3,7 @@ import SQLite
 
 /// The values of a message that its deletion needs.
 struct DoomedMessage {
+  let version: Int64
   let bytes: Int64
   /// The values by which it was counted.
   let counted: CountedMessage
@@ -88,7 +89,7 @@ extension CacheReader {
     try db.first(
       """
       SELECT
-        created_at, sender, flags, body, reactions, metaarray, thread_info, parent, mentions
+        created_at, sender, flags, body, reactions, metaarray, thread_info, parent, mentions, version
       FROM message INDEXED BY message_by_id
       WHERE channel = ?1 AND message_id = ?2
       """
@@ -97,7 +98,7 @@ extension CacheReader {
       $0.bind(2, id)
     } _: { row in
       DoomedMessage(
-        bytes: Int64((3...7).reduce(0) { $0 + row.bytes(Int32($1)).count }),
+        version: row.int64(9), bytes: Int64((3...7).reduce(0) { $0 + row.bytes(Int32($1)).count }),
         counted: CountedMessage(
           position: Position(createdAt: row.int64(0), messageID: id), sender: row.string(1),
           flags: MessageFlags(rawValue: row.int64(2)), mentions: row.stringOrNil(8)))

@@ -29,6 +29,8 @@ package final class Cache: Sendable {
     package var mostChangedMembers = Configuration.mostChangedMembers
     /// The usual value: a message then costs the writer less than a millisecond.
     package static let mostChangedMembers = 100
+    /// The most rows of a table that one commit clears (B58).
+    package var mostCleared = Limits.clearedAtOnce
 
     /// A cache in `directory`.
     package init(directory: String, upstream: String? = nil, clock: Clock = .system) {
@@ -188,9 +190,27 @@ package final class Cache: Sendable {
   /// The most messages of a listing that one commit stores while clients write.
   private static let rowsBesideClients = 32
 
-  /// Deletes rows past their retention, and channels without a user of this cache, now and on this thread
-  /// (B53); the background trimmer does the same over time.
+  /// Clears with `body` (B58), and calls `finish` when the cleared rows are deleted, at the latest so many
+  /// milliseconds after the commit: what is left is deleted in the background.
+  package func clear(
+    within milliseconds: Int, _ body: @escaping @Sendable (CacheWriter) throws -> Void,
+    finish: @escaping @Sendable (Result<Void, any Error>) -> Void
+  ) {
+    let upkeep = upkeep
+    accept(body) { result in
+      if case .success = result,
+        !upkeep.areClearedRowsDeleted(within: milliseconds, else: { finish(result) })
+      {
+        return
+      }
+      finish(result)
+    }
+  }
+
+  /// Deletes cleared rows, rows past their retention, and channels without a user of this cache, now and on
+  /// this thread (B53, B58); the upkeep's thread does the same over time.
   package func trim() throws {
+    try upkeep.removeCleared()
     try upkeep.trim()
     try upkeep.removeLeft()
   }

@@ -51,7 +51,8 @@ extension Cache {
         """
         SELECT u.user_id
         FROM user AS u
-        WHERE ?1 IS NULL OR EXISTS (SELECT 1 FROM membership AS m WHERE m.user = u.id AND m.channel = ?1)
+        WHERE u.is_removed = 0
+          AND (?1 IS NULL OR EXISTS (SELECT 1 FROM membership AS m WHERE m.user = u.id AND m.channel = ?1))
         ORDER BY u.id
         LIMIT 1
         """

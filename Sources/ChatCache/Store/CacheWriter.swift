@@ -21,6 +21,7 @@ package final class CacheWriter {
     var cleared = Cleared()
     var lanes: Set<OutboxLaneName> = []
     var isLeaving = false
+    var hasClearedRows = false
     var notedChannels: Set<ChannelURL> = []
     var freedFiles: [SpoolName] = []
     var mayFreeFiles = false
@@ -64,6 +65,9 @@ package final class CacheWriter {
 
   /// Notes that the last user of this cache may have left a channel.
   func noteLeaving() { touched.isLeaving = true }
+
+  /// Notes that this transaction cleared rows that are to be deleted later.
+  func noteClearedRows() { touched.hasClearedRows = true }
 
   /// Notes that this transaction stored a webhook note for the channel, so that the sync worker asks the
   /// upstream.
@@ -114,7 +118,8 @@ package final class CacheWriter {
         sequence: $0, channels: touched.channels, users: touched.users, members: touched.members,
         collections: touched.collections, isForAll: touched.isForAll,
         connections: touched.connections, cleared: touched.cleared,
-        lanes: touched.lanes, isLeaving: touched.isLeaving, notedChannels: touched.notedChannels,
+        lanes: touched.lanes, isLeaving: touched.isLeaving,
+        hasClearedRows: touched.hasClearedRows, notedChannels: touched.notedChannels,
         freedFiles: touched.freedFiles, mayFreeFiles: touched.mayFreeFiles)
     }
   }

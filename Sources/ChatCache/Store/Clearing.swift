@@ -52,51 +52,63 @@ extension CacheReader {
 
 extension CacheWriter {
   /// Clears one channel's messages. Their range becomes a gap in the same commit. Views are told of the gap,
-  /// never of deleted messages.
+  /// never of deleted messages. If they are many, their rows are deleted later (`ClearedRows`).
   package func clear(_ url: ChannelURL) throws {
     guard let channel = try reader.channelKey(of: url) else { return }
     let old = try reader.coverage(of: channel)
     var coverage = old
     coverage.clear()
-    try dropMessages(of: channel)
+    try countUpToLast(of: channel)
+    try forgetListings(of: channel)
     try save(coverage, over: old, of: channel, .channelRefresh)
-    try append(Change(.cacheCleared, .channelRefresh, channel: channel))
+    let sequence = try append(Change(.cacheCleared, .channelRefresh, channel: channel))
     noteCleared { $0.channels.insert(url) }
+    if try reader.storedMessages(of: channel, exceed: reader.log.mostCleared) {
+      try hideMessages(of: channel, through: sequence)
+    } else {
+      try deleteMessages(of: channel)
+    }
   }
 
   /// Deletes a channel's messages without events. When they are fetched again, they do not count as new.
   func dropMessages(of channel: ChannelKey) throws {
     try countUpToLast(of: channel)
-    try db.run("DELETE FROM message WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
+    try forgetListings(of: channel)
+    try deleteMessages(of: channel)
+  }
+
+  private func forgetListings(of channel: ChannelKey) throws {
     try db.run("DELETE FROM doubted WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
     try forgetThreads(of: channel)
     try db.run(
-      """
-      UPDATE channel
-      SET cached_messages = 0, cached_bytes = 0, message_token = NULL, evicted_at = NULL, evicted_id = NULL
-      WHERE id = ?1
-      """
+      "UPDATE channel SET message_token = NULL, evicted_at = NULL, evicted_id = NULL WHERE id = ?1"
+    ) { $0.bind(1, channel.rawValue) }
+  }
+
+  private func deleteMessages(of channel: ChannelKey) throws {
+    try db.run("DELETE FROM message WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
+    try db.run(
+      "UPDATE channel SET cached_messages = 0, cached_bytes = 0, cleared_version = NULL WHERE id = ?1"
     ) { $0.bind(1, channel.rawValue) }
   }
 
   /// Clears all cached data and begins a new epoch, so that every cursor expires (B52). Unsent rows stay
-  /// unless `withUnsent`. Users stay, and their sync begins again.
+  /// unless `withUnsent`. Users stay, and their sync begins again. If the rows are many, they are deleted
+  /// later (`ClearedRows`), and until then nothing of the upstream is stored.
   package func clearAll(withUnsent: Bool) throws {
-    for table in [
-      "collection", "message", "tombstone", "segment", "membership", "member", "member_list",
-      "channel_metadata", "read_position", "thread", "channel", "event", "webhook_note",
-    ] {
-      try db.execute("DELETE FROM \(table)")
-    }
-    if withUnsent {
-      // The request ids stay remembered, so that a repetition sends nothing (B37).
-      try db.run("UPDATE request SET ended_at = ?1, ended_as = 'removed' WHERE ended_at IS NULL") {
-        $0.bind(1, now)
+    if withUnsent { try clearUnsent() }
+    let through = try reader.clearsEverything() ?? reader.lastChange()
+    let isLater = try reader.hasMany(eventsThrough: through)
+    if isLater {
+      try db.execute("DELETE FROM collection; DELETE FROM webhook_note;")
+    } else {
+      for table in [
+        "collection", "message", "tombstone", "segment", "membership", "member", "member_list",
+        "channel_metadata", "read_position", "thread", "channel", "webhook_note",
+      ] {
+        try db.execute("DELETE FROM \(table)")
       }
-      try db.execute("DELETE FROM upload")
-      try db.execute("DELETE FROM outbox")
-      noteFreedFiles()
-      try db.execute("DELETE FROM unsent_count")
+      try db.run("DELETE FROM event WHERE seq <= ?1") { $0.bind(1, through) }
     }
     try db.execute("UPDATE user SET is_synced = 0, channel_token = NULL, version = 0")
     try beginEpoch()
@@ -109,7 +121,19 @@ extension CacheWriter {
       ON CONFLICT (key) DO UPDATE SET value = excluded.value
       """
     ) { $0.bind(1, sequence) }
+    try clearLater(isLater ? through : nil)
     noteCleared { $0.isEverything = true }
+  }
+
+  private func clearUnsent() throws {
+    // The request ids stay remembered, so that a repetition sends nothing (B37).
+    try db.run("UPDATE request SET ended_at = ?1, ended_as = 'removed' WHERE ended_at IS NULL") {
+      $0.bind(1, now)
+    }
+    try db.execute("DELETE FROM upload")
+    try db.execute("DELETE FROM outbox")
+    noteFreedFiles()
+    try db.execute("DELETE FROM unsent_count")
   }
 
   /// The number of unsent messages and changes of all users.

@@ -39,6 +39,8 @@ package struct Commit: Sendable {
   package let lanes: Set<OutboxLaneName>
   /// Whether a user left a channel or was removed, so that a channel may be without users.
   let isLeaving: Bool
+  /// Whether rows were cleared that are to be deleted later.
+  let hasClearedRows: Bool
   /// Channels for which the commit stored webhook notes.
   package let notedChannels: Set<ChannelURL>
   /// Files that no row names any more.
@@ -86,12 +88,15 @@ final class CommitLog: Sendable {
 
   /// The most members of a channel whose rows a message changes.
   let mostChangedMembers: Int
+  /// The most rows of a table that one commit clears.
+  let mostCleared: Int
 
   init(
     epoch: UInt64, run: Int64, last: Int64, lost: Int64 = 0, age: FileAge,
-    mostChangedMembers: Int = Cache.Configuration.mostChangedMembers
+    mostChangedMembers: Int = Cache.Configuration.mostChangedMembers, mostCleared: Int = Limits.clearedAtOnce
   ) {
     self.mostChangedMembers = mostChangedMembers
+    self.mostCleared = mostCleared
     self.lost = lost
     self.age = age
     self.epoch = Atomic(epoch)

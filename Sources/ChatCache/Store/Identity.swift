@@ -23,7 +23,7 @@ enum Identity {
       }
       return CommitLog(
         epoch: epoch, run: run, last: last, lost: lost, age: age,
-        mostChangedMembers: configuration.mostChangedMembers)
+        mostChangedMembers: configuration.mostChangedMembers, mostCleared: configuration.mostCleared)
     }
   }
 

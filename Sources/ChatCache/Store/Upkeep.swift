@@ -2,11 +2,11 @@ import ChatModel
 import Platform
 import SQLite
 
-/// Deletes events and other rows that are older than the retention (B53), and channels that no user of this
-/// cache is in any more. Runs on a thread of its own.
+/// Deletes rows that were cleared (B58), events and other rows that are older than the retention (B53), and
+/// channels that no user of this cache is in any more. Runs on a thread of its own.
 ///
-/// It runs after many new events, and every few seconds. It deletes in slices through the writer's queue, as
-/// derived writes, so that clients' writes go between the slices.
+/// It runs after a clear, after many new events, and every few seconds. It deletes in slices through the
+/// writer's queue, as derived writes, so that clients' writes go between the slices.
 final class Upkeep: Sendable {
   private static let lookNanoseconds: UInt64 = 10_000_000_000
 
@@ -17,7 +17,18 @@ final class Upkeep: Sendable {
     /// Whether a channel may have lost its last user or its last event since the previous run. True at the
     /// start, when that is unknown.
     var mayBeLeft = true
+    /// Whether there may be cleared rows. True at the start, when that is unknown.
+    var mayBeCleared = true
+    var isRemovingCleared = false
+    /// Calls for when no cleared rows are left, or their time has come.
+    var whenCleared: [(end: UInt64, told: @Sendable () -> Void)] = []
     var isStopping = false
+
+    /// Takes the calls whose time has come at that moment.
+    mutating func takeWhenCleared(at moment: UInt64 = .max) -> [@Sendable () -> Void] {
+      defer { whenCleared.removeAll { $0.end <= moment } }
+      return whenCleared.filter { $0.end <= moment }.map(\.told)
+    }
   }
 
   /// The number of events up to a sequence, so that only later ones are counted next time.
@@ -51,6 +62,18 @@ final class Upkeep: Sendable {
   func stop() {
     state.update { $0.isStopping = true }
     thread.join()
+    for told in state.read({ $0.takeWhenCleared() }) { told() }
+  }
+
+  /// Calls `told` once the rows that were cleared before this call are deleted, the cache closes, or slices
+  /// took so many milliseconds. True: there are no such rows, and `told` is not called.
+  func areClearedRowsDeleted(within milliseconds: Int, else told: @escaping @Sendable () -> Void) -> Bool {
+    let end = Clock.system.monotonicNanoseconds() + UInt64(milliseconds) * 1_000_000
+    return state.read { state in
+      guard state.mayBeCleared || state.isRemovingCleared, !state.isStopping else { return true }
+      state.whenCleared.append((end, told))
+      return false
+    }
   }
 
   /// Called on the writer's thread after a durable commit. Wakes the upkeep only after enough events.
@@ -58,28 +81,92 @@ final class Upkeep: Sendable {
     let isTime = state.read { state in
       state.last = commit.sequence
       state.mayBeLeft = state.mayBeLeft || commit.isLeaving
-      return commit.sequence - state.lookedAt >= retention.slack
+      state.mayBeCleared = state.mayBeCleared || commit.hasClearedRows
+      return commit.hasClearedRows || commit.sequence - state.lookedAt >= retention.slack
     }
     if isTime { state.update { _ in } }
   }
 
   private func run() {
+    var look = Clock.system.monotonicNanoseconds() + Upkeep.lookNanoseconds
+    // False after a failure, until the next look.
+    var mayRemove = true
     while true {
-      let deadline = Clock.system.monotonicNanoseconds() + Upkeep.lookNanoseconds
-      let isStopping = state.wait(until: deadline) { state -> Bool? in
+      let isStopping = state.wait(until: look) { state -> Bool? in
         if state.isStopping { return true }
-        guard state.last - state.lookedAt >= retention.slack else { return nil }
-        return false
+        let isDue = mayRemove && state.mayBeCleared || state.last - state.lookedAt >= retention.slack
+        return isDue ? false : nil
       }
       if isStopping == true { return }
+      let isLook = isStopping == nil
+      let isMany = state.read { $0.last - $0.lookedAt >= retention.slack }
+      mayRemove = (mayRemove || isLook) && attempt("cleared_rows_not_deleted") { try removeCleared() }
+      guard isLook || isMany else { continue }
       state.read { $0.lookedAt = $0.last }
-      do { try trim() } catch {
-        Log.line(.warning, "trimming_failed", ["reason": .text("\(error)")])
+      _ = attempt("trimming_failed") { try trim() }
+      _ = attempt("left_channels_not_removed") { try removeLeft() }
+      look = Clock.system.monotonicNanoseconds() + Upkeep.lookNanoseconds
+    }
+  }
+
+  /// False: it failed, which is logged under that name.
+  private func attempt(_ event: StaticString, _ body: () throws -> Void) -> Bool {
+    do {
+      try body()
+      return true
+    } catch {
+      Log.line(.warning, event, ["reason": .text("\(error)")])
+      return false
+    }
+  }
+
+  /// Deletes the rows that were cleared, slice by slice.
+  func removeCleared() throws {
+    try trimming.withLock {
+      let mayBeCleared = state.read { state in
+        state.isRemovingCleared = state.mayBeCleared
+        state.mayBeCleared = false
+        return state.isRemovingCleared
       }
-      do { try removeLeft() } catch {
-        Log.line(.warning, "left_channels_not_removed", ["reason": .text("\(error)")])
+      guard mayBeCleared else { return }
+      do { try removeAllCleared() } catch {
+        state.read { state in
+          state.mayBeCleared = true
+          state.isRemovingCleared = false
+        }
+        throw error
+      }
+      let told = state.read { state in
+        state.isRemovingCleared = false
+        return state.mayBeCleared ? [] : state.takeWhenCleared()
+      }
+      for call in told { call() }
+    }
+  }
+
+  private func removeAllCleared() throws {
+    let (channels, users, isAll) = try readers.read(log) {
+      (try $0.clearedChannels(), try $0.removedUsers(), try $0.clearsEverything() != nil)
+    }
+    for channel in channels {
+      var reached: Position? = .start
+      while let after = reached, goesOn() {
+        reached = try queue.wait(.derived) { try $0.removeSlice(ofCleared: channel, after: after) }
       }
     }
+    for user in users {
+      while goesOn(), try queue.wait(.derived, { try $0.removeSlice(ofRemoved: user) }) {}
+    }
+    while isAll, goesOn(), try queue.wait(.derived, { try $0.removeSliceOfEverything() }) {}
+  }
+
+  /// Whether there may be another slice. Tells those who have waited long enough.
+  private func goesOn() -> Bool {
+    let (late, isStopping) = state.read {
+      ($0.takeWhenCleared(at: Clock.system.monotonicNanoseconds()), $0.isStopping)
+    }
+    for told in late { told() }
+    return !isStopping
   }
 
   /// The most channels that one query returns.

@@ -115,7 +115,7 @@ extension CacheReader {
         (SELECT count(*) FROM outbox AS o WHERE o.user = u.id AND o.state = 'failed'),
         (SELECT min(accepted_at) FROM outbox AS o WHERE o.user = u.id)
       FROM user AS u
-      WHERE u.user_id > ?1
+      WHERE u.user_id > ?1 AND u.is_removed = 0
       ORDER BY u.user_id
       LIMIT ?2
       """

@@ -15,7 +15,9 @@ extension CacheReader {
 
   /// All users who ever connected and were not removed.
   package func knownUsers() throws -> [KnownUser] {
-    try db.all("SELECT user_id, is_synced, phase, refused_age FROM user ORDER BY id") { row in
+    try db.all(
+      "SELECT user_id, is_synced, phase, refused_age FROM user WHERE is_removed = 0 ORDER BY id"
+    ) { row in
       let phase = row.string(2)
       return KnownUser(
         id: UserID(row.string(0)), isSynced: row.bool(1), isStopped: phase == "stopped",
@@ -190,7 +192,7 @@ extension CacheWriter {
     }
     noteFreedFiles()
     noteRemovedUser()
-    try db.run("DELETE FROM user WHERE id = ?1") { $0.bind(1, key.rawValue) }
+    try deleteOrHide(key)
     noteLeaving()
     try append(Change(.connection, .channelRefresh, user: key))
   }
@@ -198,7 +200,7 @@ extension CacheWriter {
   /// Notes that all pages of the user's channels are stored (B11). Does nothing if everything was cleared
   /// since the listing began at sequence `mark`.
   package func endListing(of user: UserID, begunAt mark: Int64 = .max) throws {
-    guard try !reader.wasEverythingCleared(since: mark) else { return }
+    guard try !reader.wasEverythingCleared(since: mark), try reader.clearsEverything() == nil else { return }
     let changed = try db.run("UPDATE user SET is_synced = 1 WHERE user_id = ?1 AND is_synced = 0") {
       $0.bind(1, user.text)
     }

@@ -62,7 +62,10 @@ private struct Clearing {
       return try service.clear(channel, isForced: isForced, as: user ?? UserID("operator"))
     }
     defer { cache.close() }
-    if let channel { return try cache.blocking.write { try $0.clear(channel) } }
+    if let channel {
+      try cache.blocking.write { try $0.clear(channel) }
+      return try cache.trim()
+    }
     let isForced = isForced
     // Counted again in the commit, because rows may have come since.
     let unsent = try cache.blocking.write { writer in
@@ -71,5 +74,6 @@ private struct Clearing {
       return unsent
     }
     if unsent > 0, !isForced { throw Clearing.refusal(unsent) }
+    try cache.trim()
   }
 }

@@ -162,23 +162,42 @@ struct Damage: Sendable, CustomTestStringConvertible {
       "UPDATE event SET kind = 99 WHERE seq = (SELECT min(seq) FROM event)"),
   ]
 
-  /// Changes a row while an index is removed from the schema, and then puts the index back.
-  static func breakIndex(_ directory: String) throws {
+  /// Damages that a check in parts must find, too.
+  static let ofParts = ofNobody + [messages[0], messages[3], channel[0], memberships[0]]
+
+  /// Changes each row while an index is removed from the schema, and then puts the index back.
+  static func breakIndex(_ index: String, _ directory: String) throws {
+    let change =
+      switch index {
+      case "message_by_id": "UPDATE message SET message_id = message_id + 1000 WHERE message_id = 3"
+      case "message_by_parent": "UPDATE message SET parent_id = 4 WHERE message_id = 3"
+      case "membership_by_name":
+
+        "UPDATE membership SET name_key = 'other'; UPDATE channel SET name_key = 'other', name = 'other'"
+      default: "UPDATE outbox SET expires_at = expires_at + 1 WHERE id = 1"
+      }
+    try loseEntries(of: index, change, directory)
+  }
+
+  /// Runs the SQL while the index is removed from the schema, and then puts the index back.
+  static func loseEntries(of index: String, _ change: String, _ directory: String) throws {
     let path = directory + "/perch.db"
-    let (page, sql) = try Connection(path: path, mode: .readWrite).write { db in
-      let found = try db.reading.first(
-        "SELECT rootpage, sql FROM sqlite_master WHERE name = 'outbox_by_expiry'"
-      ) { ($0.int64(0), $0.string(1)) }
+    let (page, table, sql) = try Connection(path: path, mode: .readWrite).write { db in
+      var rows = try db.reading.rows(
+        composed: "SELECT rootpage, tbl_name, sql FROM sqlite_master WHERE name = '\(index)'")
+      let row = try #require(try rows.next())
+      let found = (row.int64(0), row.string(1), row.string(2))
       try db.execute("PRAGMA writable_schema = ON")
-      try db.execute("DELETE FROM sqlite_master WHERE name = 'outbox_by_expiry'")
-      return try #require(found)
+      try db.execute("DELETE FROM sqlite_master WHERE name = '\(index)'")
+      return found
     }
     let quoted = sql.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''")
     try Connection(path: path, mode: .readWrite).execute(
       """
-      UPDATE outbox SET expires_at = expires_at + 1 WHERE id = 1;
+      PRAGMA foreign_keys = OFF;
+      \(change);
       PRAGMA writable_schema = ON;
-      INSERT INTO sqlite_master VALUES ('index', 'outbox_by_expiry', 'outbox', \(page), '\(quoted)');
+      INSERT INTO sqlite_master VALUES ('index', '\(index)', '\(table)', \(page), '\(quoted)');
       """)
   }
 }

@@ -66,7 +66,7 @@ import Testing
   func index() throws {
     let world = try DamagedWorld()
     world.close()
-    try Damage.breakIndex(world.directory)
+    try Damage.breakIndex("outbox_by_expiry", world.directory)
     let cache = try Cache(Cache.Configuration(directory: world.directory))
     defer { cache.close() }
     let report = try cache.check()
@@ -74,6 +74,48 @@ import Testing
     let after = try cache.check()
     #expect(after.isSound, "\(after.findings)")
     #expect(try cache.read { try $0.lane(OutboxTableTests.laneKey) }.rows.count == 2)
+  }
+
+  @Test(
+    "B64: a large file is checked in parts, which find what the whole check finds", arguments: Damage.ofParts)
+  func parts(_ damage: Damage) throws {
+    let world = try DamagedWorld()
+    defer { world.close() }
+    #expect(try world.cache.check(pagesAtOnce: 0).isSound)
+    try damage.strike(world.directory)
+    let report = try world.cache.check(pagesAtOnce: 0)
+    #expect(report.isWell && report.findings.contains { $0.fault == damage.fault }, "\(report.findings)")
+    #expect(try world.cache.check(pagesAtOnce: 0).isSound)
+    #expect(try world.cache.check().isSound)
+  }
+
+  @Test(
+    "B64: an index that disagrees with its table is built again, also where the file is checked in parts",
+    arguments: ["message_by_id", "message_by_parent", "membership_by_name", "outbox_by_expiry"])
+  func indexOfPart(_ index: String) throws {
+    let world = try DamagedWorld()
+    world.close()
+    try Damage.breakIndex(index, world.directory)
+    let cache = try Cache(Cache.Configuration(directory: world.directory))
+    defer { cache.close() }
+    let report = try cache.check(pagesAtOnce: 0)
+    #expect(report.isWell && report.findings.map(\.fault).contains(.index), "\(report.findings)")
+    #expect(try cache.check(pagesAtOnce: 0).isSound)
+    #expect(try cache.check().isSound)
+  }
+
+  @Test("B64: the entries of a large table's indexes are counted")
+  func countedIndex() throws {
+    let world = try DamagedWorld()
+    world.close()
+    try Damage.loseEntries(of: "membership_by_name", "DELETE FROM membership", world.directory)
+    let cache = try Cache(Cache.Configuration(directory: world.directory))
+    defer { cache.close() }
+    let findings = try cache.read { reader in
+      try reader.checkedTables().filter { $0.name == "membership" }
+        .flatMap { try reader.report(of: $0, rowsAtOnce: 0).findings }
+    }
+    #expect(findings.map(\.detail) == ["wrong # of entries in index membership_by_name"])
   }
 
   @Test("B64: unsent messages that cannot be read are named and never touched")

@@ -17,11 +17,12 @@ struct ChannelWithMessages {
   /// `mostChangedMembers`: with more members the channel is crowded.
   init(
     floorOfBob: Int64 = 0, clock: Clock = .system,
-    mostChangedMembers: Int = Cache.Configuration.mostChangedMembers
+    mostChangedMembers: Int = Cache.Configuration.mostChangedMembers, mostCleared: Int = Limits.clearedAtOnce
   ) throws {
     directory = Disk.folder()
     var configuration = Cache.Configuration(directory: directory, clock: clock)
     configuration.mostChangedMembers = mostChangedMembers
+    configuration.mostCleared = mostCleared
     cache = try Cache(configuration)
     let url = url
     for (user, floor) in [(alice, Int64(0)), (bob, floorOfBob)] {

@@ -47,6 +47,7 @@ final class ModelWorld {
       wallMilliseconds: { wall.withLock { $0 } }, monotonicNanoseconds: Clock.system.monotonicNanoseconds)
     var configuration = Cache.Configuration(directory: directory, clock: clock)
     configuration.mostChangedMembers = borders[border % borders.count]
+    configuration.mostCleared = border % 2 == 0 ? 0 : 1000
     let cache = try Cache(configuration)
     var settings = Collections.Settings()
     settings.bound = bound

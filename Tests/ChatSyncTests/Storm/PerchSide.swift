@@ -63,6 +63,8 @@ final class PerchSide {
   ) throws -> (Cache, HTTPClient, SyncWorker) {
     var settings = Cache.Configuration(directory: directory, upstream: base, clock: clock)
     settings.mostChangedMembers = [0, 1, 3, .max][border % 4]
+    // Every second run deletes in slices what a clear leaves.
+    settings.mostCleared = border % 2 == 0 ? 0 : 1000
     let cache = try Cache(settings)
     var configuration = HTTPClient.Configuration()
     configuration.connectMilliseconds = firstByte

@@ -1,0 +1,122 @@
+import ChatModel
+import SQLite
+
+// The check of a large file's tables and indexes while the service writes. SQLite's own check of the whole
+// file would hold one snapshot for minutes, and the write-ahead log would grow meanwhile. So each table is
+// checked in a snapshot of its own: a small one by SQLite, a large one by comparing how many entries its
+// indexes have, and messages channel by channel, entry by entry. `perch check` runs SQLite's own check.
+
+/// A table with its indexes.
+struct CheckedTable: Sendable {
+  let name: String
+  /// Each index, and the rows that it has: the condition of a partial index, else "TRUE".
+  let indexes: [(name: String, condition: String)]
+}
+
+extension CacheReader {
+  /// The most pages of a file that SQLite checks in one snapshot: 256 MiB, which take less than a second.
+  static let pagesCheckedAtOnce = (256 << 20) / 4096
+  /// The most rows of a table that SQLite checks in one snapshot.
+  private static let rowsCheckedAtOnce = 200_000
+
+  /// All tables but `message`.
+  func checkedTables() throws -> [CheckedTable] {
+    let tables = try db.all("SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'message'") {
+      $0.string(0)
+    }
+    return try tables.map { table in
+      let indexes = try db.all(
+        "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ?1 AND sql IS NOT NULL"
+      ) {
+        $0.bind(1, table)
+      } _: {
+        ($0.string(0), CacheReader.condition(ofIndex: $0.string(1)))
+      }
+      return CheckedTable(name: table, indexes: indexes.map { (name: $0.0, condition: $0.1) })
+    }
+  }
+
+  private static func condition(ofIndex sql: String) -> String {
+    sql.firstRange(of: "WHERE ").map { String(sql[$0.upperBound...]) } ?? "TRUE"
+  }
+
+  /// The report of one table.
+  func report(of table: CheckedTable, rowsAtOnce: Int = CacheReader.rowsCheckedAtOnce) throws -> FileReport {
+    var report = FileReport()
+    var more = try db.rows(composed: "SELECT 1 FROM \(table.name) LIMIT 1 OFFSET \(rowsAtOnce)")
+    guard try more.next() != nil else {
+      var rows = try db.rows(composed: "PRAGMA integrity_check(\(table.name))")
+      while let row = try rows.next() {
+        let line = row.string(0)
+        if line != "ok" { report.add(line) }
+      }
+      return report
+    }
+    for index in table.indexes {
+      var rows = try db.rows(
+        composed: """
+          SELECT
+            (SELECT count(*) FROM \(table.name) NOT INDEXED WHERE \(index.condition)),
+            (SELECT count(*) FROM \(table.name) INDEXED BY \(index.name) WHERE \(index.condition))
+          """)
+      if let row = try rows.next(), row.int64(0) != row.int64(1) {
+        report.add("wrong # of entries in index \(index.name)")
+      }
+    }
+    return report
+  }
+
+  /// The report of the indexes of one channel's messages.
+  func report(ofMessagesIn channel: ChannelKey) throws -> FileReport {
+    var table = EntryDigest()
+    var replies = EntryDigest()
+    var rows = try db.rows(
+      "SELECT created_at, message_id, parent_id FROM message NOT INDEXED WHERE channel = ?1"
+    ) { $0.bind(1, channel.rawValue) }
+    while let row = try rows.next() {
+      table.add(row.int64(0), row.int64(1), 0)
+      if !row.isNull(2) { replies.add(row.int64(0), row.int64(1), row.int64(2)) }
+    }
+    var report = FileReport()
+    if try table != digest(CacheReader.entriesByID, of: channel) {
+      report.add("wrong # of entries in index message_by_id")
+    }
+    if try replies != digest(CacheReader.entriesByParent, of: channel) {
+      report.add("wrong # of entries in index message_by_parent")
+    }
+    return report
+  }
+
+  private static let entriesByID: StaticString = """
+    SELECT created_at, message_id, 0 FROM message INDEXED BY message_by_id WHERE channel = ?1
+    """
+
+  private static let entriesByParent: StaticString = """
+    SELECT created_at, message_id, parent_id
+    FROM message INDEXED BY message_by_parent
+    WHERE channel = ?1 AND parent_id IS NOT NULL
+    """
+
+  private func digest(_ entries: StaticString, of channel: ChannelKey) throws -> EntryDigest {
+    var digest = EntryDigest()
+    var rows = try db.rows(entries) { $0.bind(1, channel.rawValue) }
+    while let row = try rows.next() { digest.add(row.int64(0), row.int64(1), row.int64(2)) }
+    return digest
+  }
+}
+
+/// A number for a set of entries, whatever their order: two sets that differ have the same by chance alone.
+private struct EntryDigest: Equatable {
+  private var count = 0
+  private var sum: UInt64 = 0
+
+  mutating func add(_ createdAt: Int64, _ id: Int64, _ parent: Int64) {
+    var mixed: UInt64 = 0x9E37_79B9_7F4A_7C15
+    for part in [createdAt, id, parent] {
+      mixed = (mixed ^ UInt64(bitPattern: part)) &* 0xBF58_476D_1CE4_E5B9
+      mixed ^= mixed >> 29
+    }
+    count += 1
+    sum &+= mixed
+  }
+}

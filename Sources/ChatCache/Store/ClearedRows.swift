@@ -1,0 +1,358 @@
+import CSodium
+import ChatModel
+import Platform
+import SQLite
+
+// Rows that were cleared and are too many for one commit. The commit that clears makes them invisible; then
+// they are deleted in the background, one slice per commit, so that other writes go in between (B58).
+//
+// A channel's messages: the whole line is a gap, and `channel.cleared_version` is the sequence of the clear.
+// Messages of that version or older are deleted. An answer that brings one of them replaces it as if it had
+// not been stored.
+//
+// Everything: `meta.clearing` is the log's sequence at the clear. Until all is deleted, no answer about
+// channels is stored, so that no user is in a channel again. Then the rest is cleared in one commit, as a
+// small cache is, and every user's sync begins again.
+//
+// A user who was forgotten: the row in `user` gets another user_id, so that the user is unknown at once. Its
+// memberships are deleted, then the row.
+
+/// The time that one slice of a deletion may take in the writer.
+private struct SliceTime {
+  private let end = Clock.system.monotonicNanoseconds() + Limits.sliceNanoseconds
+
+  var isOver: Bool { Clock.system.monotonicNanoseconds() >= end }
+}
+
+extension CacheReader {
+  /// The log's sequence when everything was cleared, if rows are left to delete.
+  func clearsEverything() throws -> Int64? {
+    try db.first("SELECT value FROM meta WHERE key = 'clearing'") { $0.int64(0) }
+  }
+
+  /// The channels that have cleared messages to delete.
+  func clearedChannels() throws -> [ChannelKey] {
+    try db.all("SELECT id FROM channel INDEXED BY channel_cleared WHERE cleared_version IS NOT NULL") {
+      ChannelKey($0.int64(0))
+    }
+  }
+
+  /// The forgotten users who have memberships to delete.
+  func removedUsers() throws -> [UserKey] {
+    try db.all("SELECT id FROM user INDEXED BY user_removed WHERE is_removed = 1") { UserKey($0.int64(0)) }
+  }
+
+  /// The sequence at which the channel was cleared, if messages are left to delete; else 0.
+  func clearedVersion(of channel: ChannelKey) throws -> Int64 {
+    try db.first("SELECT cleared_version FROM channel WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
+    } _: {
+      $0.int64OrNil(0)
+    }.flatMap { $0 } ?? 0
+  }
+
+  func storedMessages(of channel: ChannelKey, exceed most: Int) throws -> Bool {
+    try db.first("SELECT cached_messages FROM channel WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
+    } _: {
+      $0.int(0)
+    } ?? 0 > most
+  }
+
+  /// Whether a table has more rows than one commit deletes.
+  func hasMany(eventsThrough sequence: Int64) throws -> Bool {
+    for probe in CacheReader.probes {
+      let isFound = try db.first(probe) {
+        $0.bind(1, log.mostCleared)
+      } _: { _ in
+        true
+      }
+      if isFound == true { return true }
+    }
+    return try db.first("SELECT 1 FROM event WHERE seq <= ?2 LIMIT 1 OFFSET ?1") {
+      $0.bind(1, log.mostCleared)
+      $0.bind(2, sequence)
+    } _: { _ in
+      true
+    } ?? false
+  }
+
+  /// Statements that each find a row if a table has more than so many.
+  private static let probes: [StaticString] = [
+    "SELECT 1 FROM membership LIMIT 1 OFFSET ?1", "SELECT 1 FROM message LIMIT 1 OFFSET ?1",
+    "SELECT 1 FROM tombstone LIMIT 1 OFFSET ?1", "SELECT 1 FROM segment LIMIT 1 OFFSET ?1",
+    "SELECT 1 FROM member LIMIT 1 OFFSET ?1", "SELECT 1 FROM channel_metadata LIMIT 1 OFFSET ?1",
+    "SELECT 1 FROM read_position LIMIT 1 OFFSET ?1", "SELECT 1 FROM thread LIMIT 1 OFFSET ?1",
+    "SELECT 1 FROM channel LIMIT 1 OFFSET ?1",
+  ]
+
+  func memberships(of user: UserKey, exceed most: Int) throws -> Bool {
+    try db.first("SELECT 1 FROM membership WHERE user = ?1 LIMIT 1 OFFSET ?2") {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, most)
+    } _: { _ in
+      true
+    } ?? false
+  }
+}
+
+// The commits that make rows invisible.
+extension CacheWriter {
+  /// Has the channel's messages up to that version deleted later.
+  func hideMessages(of channel: ChannelKey, through version: Int64) throws {
+    try db.run("UPDATE channel SET cleared_version = ?2 WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, version)
+    }
+    noteClearedRows()
+  }
+
+  /// Has everything deleted later, events up to that sequence. Nil: nothing is left.
+  func clearLater(_ sequence: Int64?) throws {
+    guard let sequence else { return try db.execute("DELETE FROM meta WHERE key = 'clearing'") }
+    try db.run(
+      """
+      INSERT INTO meta (key, value)
+      VALUES ('clearing', ?1)
+      ON CONFLICT (key) DO UPDATE SET value = excluded.value
+      """
+    ) { $0.bind(1, sequence) }
+    noteClearedRows()
+  }
+
+  /// Deletes the user, or, if the user has many memberships, hides the user and has them deleted later.
+  func deleteOrHide(_ user: UserKey) throws {
+    guard try reader.memberships(of: user, exceed: reader.log.mostCleared) else {
+      return _ = try db.run("DELETE FROM user WHERE id = ?1") { $0.bind(1, user.rawValue) }
+    }
+    for owned in CacheWriter.ownedByUser { try db.run(owned) { $0.bind(1, user.rawValue) } }
+    var unique: UInt64 = 0
+    randombytes_buf(&unique, MemoryLayout<UInt64>.size)
+    try db.run("UPDATE user SET user_id = ?2, phase = 'stopped', is_removed = 1 WHERE id = ?1") {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, "removed \(user.rawValue) \(unique)")
+    }
+    noteClearedRows()
+  }
+
+  /// Statements that delete what belongs to a user, but for memberships.
+  private static let ownedByUser: [StaticString] = [
+    "DELETE FROM ticket WHERE user = ?1", "DELETE FROM collection WHERE user = ?1",
+    "DELETE FROM withheld WHERE user = ?1", "DELETE FROM unsent_count WHERE user = ?1",
+  ]
+
+  /// Deletes a stored message that was cleared, because an answer brings it again.
+  func dropCleared(_ id: Int64, _ batch: inout MessageBatch) throws {
+    let version = try batch.clearedVersion ?? reader.clearedVersion(of: batch.channel)
+    batch.clearedVersion = version
+    guard version > 0, let row = try reader.doomed(id, in: batch.channel), row.version <= version else {
+      return
+    }
+    try deleteRow(at: row.counted.position, in: batch.channel)
+    batch.rows -= 1
+    batch.bytes -= row.bytes
+  }
+}
+
+// The slices.
+extension CacheWriter {
+  /// Deletes cleared messages of the channel after `reached`. Returns the position to go on from; nil: none
+  /// is left.
+  func removeSlice(ofCleared channel: ChannelKey, after reached: Position) throws -> Position? {
+    let version = try reader.clearedVersion(of: channel)
+    guard version > 0 else { return nil }
+    let time = SliceTime()
+    var reached = reached
+    while !time.isOver {
+      guard let last = try removeCleared(of: channel, upTo: version, after: reached) else {
+        try db.run("UPDATE channel SET cleared_version = NULL WHERE id = ?1") {
+          $0.bind(1, channel.rawValue)
+        }
+        return nil
+      }
+      reached = last
+    }
+    return reached
+  }
+
+  /// Deletes the cleared ones among the next rows. Returns the last position of these rows.
+  private func removeCleared(
+    of channel: ChannelKey, upTo version: Int64, after reached: Position
+  ) throws -> Position? {
+    let next = try db.reading.all(
+      """
+      SELECT
+        created_at, message_id, version <= ?4,
+        length(body) + coalesce(length(reactions), 0) + coalesce(length(metaarray), 0)
+          + coalesce(length(thread_info), 0) + coalesce(length(parent), 0)
+      FROM message
+      WHERE channel = ?1 AND (created_at, message_id) > (?2, ?3)
+      ORDER BY created_at, message_id
+      LIMIT ?5
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, reached.createdAt)
+      $0.bind(3, reached.messageID)
+      $0.bind(4, version)
+      $0.bind(5, Limits.trimmedRows)
+    } _: {
+      (
+        position: Position(createdAt: $0.int64(0), messageID: $0.int64(1)), isCleared: $0.bool(2),
+        bytes: $0.int64(3)
+      )
+    }
+    guard let last = next.last?.position else { return nil }
+    let cleared = next.filter(\.isCleared)
+    for row in cleared { try deleteRow(at: row.position, in: channel) }
+    try db.run(
+      """
+      UPDATE channel
+      SET cached_messages = cached_messages - ?2, cached_bytes = cached_bytes - ?3
+      WHERE id = ?1
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, cleared.count)
+      $0.bind(3, cleared.reduce(0) { $0 + $1.bytes })
+    }
+    return last
+  }
+
+  /// Deletes memberships of a forgotten user, and in the end the user's row. True: more are left.
+  func removeSlice(ofRemoved user: UserKey) throws -> Bool {
+    let time = SliceTime()
+    while try reader.memberships(of: user, exceed: 0) {
+      if time.isOver { return true }
+      try db.run(
+        """
+        DELETE FROM membership
+        WHERE user = ?1
+          AND channel IN (SELECT channel FROM membership WHERE user = ?1 ORDER BY channel LIMIT ?2)
+        """
+      ) {
+        $0.bind(1, user.rawValue)
+        $0.bind(2, Limits.trimmedRows)
+      }
+    }
+    try db.run("DELETE FROM user WHERE id = ?1 AND is_removed = 1") { $0.bind(1, user.rawValue) }
+    noteLeaving()
+    // A commit without an event is not told to anybody.
+    try append(Change(.connection, .channelRefresh, user: user))
+    return false
+  }
+
+  /// Deletes rows after everything was cleared. True: more are left.
+  func removeSliceOfEverything() throws -> Bool {
+    guard let sequence = try reader.clearsEverything() else { return false }
+    guard try reader.hasMany(eventsThrough: sequence) else {
+      try clearAll(withUnsent: false)
+      return false
+    }
+    let time = SliceTime()
+    for rows in CacheWriter.everything {
+      while try db.run(rows, { $0.bind(1, Limits.trimmedRows) }) > 0 { if time.isOver { return true } }
+    }
+    try db.run("DELETE FROM event WHERE seq <= ?1 AND seq IN (SELECT seq FROM event ORDER BY seq LIMIT ?2)") {
+      $0.bind(1, sequence)
+      $0.bind(2, Limits.clearedAtOnce)
+    }
+    return true
+  }
+
+  /// Statements that each delete a bounded number of rows. Memberships go first: then no user sees any
+  /// channel.
+  private static let everything: [StaticString] = [
+    """
+    DELETE FROM membership
+    WHERE (user, channel) <= (
+      SELECT user, channel
+      FROM (SELECT user, channel FROM membership ORDER BY user, channel LIMIT ?1)
+      ORDER BY user DESC, channel DESC
+      LIMIT 1
+    )
+    """,
+    """
+    DELETE FROM message
+    WHERE (channel, created_at, message_id) <= (
+      SELECT channel, created_at, message_id
+      FROM (
+        SELECT channel, created_at, message_id
+        FROM message
+        ORDER BY channel, created_at, message_id
+        LIMIT ?1
+      )
+      ORDER BY channel DESC, created_at DESC, message_id DESC
+      LIMIT 1
+    )
+    """,
+    """
+    DELETE FROM tombstone
+    WHERE (channel, message_id) <= (
+      SELECT channel, message_id
+      FROM (SELECT channel, message_id FROM tombstone ORDER BY channel, message_id LIMIT ?1)
+      ORDER BY channel DESC, message_id DESC
+      LIMIT 1
+    )
+    """,
+    """
+    DELETE FROM member
+    WHERE (channel, user_id) <= (
+      SELECT channel, user_id
+      FROM (SELECT channel, user_id FROM member ORDER BY channel, user_id LIMIT ?1)
+      ORDER BY channel DESC, user_id DESC
+      LIMIT 1
+    )
+    """,
+    """
+    DELETE FROM read_position
+    WHERE (channel, user_id) <= (
+      SELECT channel, user_id
+      FROM (SELECT channel, user_id FROM read_position ORDER BY channel, user_id LIMIT ?1)
+      ORDER BY channel DESC, user_id DESC
+      LIMIT 1
+    )
+    """,
+    """
+    DELETE FROM channel_metadata
+    WHERE (channel, key) <= (
+      SELECT channel, key
+      FROM (SELECT channel, key FROM channel_metadata ORDER BY channel, key LIMIT ?1)
+      ORDER BY channel DESC, key DESC
+      LIMIT 1
+    )
+    """,
+    """
+    DELETE FROM segment
+    WHERE (channel, lo_at, lo_id) <= (
+      SELECT channel, lo_at, lo_id
+      FROM (SELECT channel, lo_at, lo_id FROM segment ORDER BY channel, lo_at, lo_id LIMIT ?1)
+      ORDER BY channel DESC, lo_at DESC, lo_id DESC
+      LIMIT 1
+    )
+    """,
+    """
+    DELETE FROM thread
+    WHERE (channel, parent, lo_at, lo_id) <= (
+      SELECT channel, parent, lo_at, lo_id
+      FROM (
+        SELECT channel, parent, lo_at, lo_id
+        FROM thread
+        ORDER BY channel, parent, lo_at, lo_id
+        LIMIT ?1
+      )
+      ORDER BY channel DESC, parent DESC, lo_at DESC, lo_id DESC
+      LIMIT 1
+    )
+    """,
+    """
+    DELETE FROM channel
+    WHERE id <= (
+      SELECT id
+      FROM (SELECT id FROM channel ORDER BY id LIMIT ?1)
+      ORDER BY id DESC
+      LIMIT 1
+    )
+    """,
+  ]
+}

@@ -1,0 +1,169 @@
+import ChatModel
+import Platform
+import SQLite
+import TestSupport
+import Testing
+
+@testable import ChatCache
+
+/// Clearing what is too much for one commit: it is invisible at once, and its rows are deleted in slices.
+@Suite struct ClearedRowsTests {
+  private static func rows(_ count: Int64) -> [MessageRecord] {
+    (1...count).map { ChannelWithMessages.message($0, at: $0 * 10) }
+  }
+
+  private static func count(_ table: String, _ cache: Cache) throws -> Int {
+    try cache.read { reader in
+      var rows = try reader.db.rows(composed: "SELECT count(*) FROM \(table)")
+      return try rows.next()?.int(0) ?? -1
+    }
+  }
+
+  private static func listing(_ rows: [MessageRecord], askedAt: Int64) -> MessageListing {
+    MessageListing(
+      window: MessageWindow(.newest, older: rows.count, newer: 0), rows: rows, isWhole: true,
+      askedAt: askedAt)
+  }
+
+  @Test("B58: a large channel is empty at once, what comes back stays, and the other rows go")
+  func channel() throws {
+    let world = try ChannelWithMessages(mostCleared: 100)
+    defer { world.cache.close() }
+    let (url, rows) = (world.url, Self.rows(3_000))
+    try world.listNewest(rows, limit: 3_000)
+    let mark = world.cache.cursor.sequence
+    try world.cache.write { try $0.clear(url) }
+    #expect(try world.page(MessagePageQuery()).ids.isEmpty)
+    #expect(try !world.page(MessagePageQuery()).isComplete)
+    // An answer to a request from before the clear is not stored.
+    try world.list(Self.listing(rows.suffix(20), askedAt: mark))
+    #expect(try world.page(MessagePageQuery()).ids.isEmpty)
+    try world.listNewest(rows, limit: 30)
+    try world.cache.trim()
+    let shown = try world.page(MessagePageQuery()).ids
+    // The listing proves nothing about the time of its oldest message.
+    #expect(shown == Array(2_972...3_000), "\(shown)")
+    #expect(try Self.count("message", world.cache) == 30)
+    let line = try world.cache.read { reader in
+      try reader.db.first("SELECT cached_messages, cleared_version IS NULL FROM channel") {
+        ($0.int64(0), $0.bool(1))
+      }
+    }
+    #expect(line?.0 == 30 && line?.1 == true)
+    #expect(try world.cache.check().findings.isEmpty)
+  }
+
+  @Test("B58: an answer replaces a cleared row that is not deleted yet, also with an older state")
+  func older() throws {
+    let world = try ChannelWithMessages(mostCleared: 0)
+    defer { world.cache.close() }
+    let url = world.url
+    let wrong = ChannelWithMessages.message(7, at: 70, updatedAt: 900, text: "wrong")
+    let right = ChannelWithMessages.message(7, at: 70, updatedAt: 100, text: "right")
+    let moved = ChannelWithMessages.message(8, at: 85, updatedAt: 100)
+    try world.listNewest([wrong, ChannelWithMessages.message(8, at: 80)], limit: 100)
+    // One commit, so that no slice comes in between.
+    try world.cache.write { writer in
+      try writer.clear(url)
+      let fresh = Self.listing([right, moved], askedAt: .max)
+      try writer.store([fresh], in: url, ListingContext(source: .apiResult, generation: 1))
+    }
+    try world.cache.trim()
+    let bodies = try world.cache.read { reader in
+      try reader.db.all("SELECT created_at, CAST(body AS TEXT) FROM message ORDER BY created_at") {
+        (at: $0.int64(0), body: $0.string(1))
+      }
+    }
+    #expect(bodies.map(\.at) == [70, 85])
+    #expect(bodies.first?.body.contains("right") == true)
+    #expect(try world.cache.check().findings.isEmpty)
+  }
+
+  @Test("B58: after much was cleared nobody sees any of it, and nothing is stored until it is gone")
+  func everything() throws {
+    let world = try ChannelWithMessages(mostCleared: 100)
+    defer { world.cache.close() }
+    let (url, alice) = (world.url, world.alice)
+    try world.listNewest(Self.rows(2_500), limit: 2_500)
+    let before = world.cache.cursor
+    let during = try world.cache.write { writer in
+      try writer.clearAll(withUnsent: false)
+      let stored = try writer.store(
+        [ChannelWithMessages.channel(url)], of: alice, .listing(sweep: 2))
+      try writer.endListing(of: alice)
+      return (stored.count, try writer.reader.cachedUser(alice)?.isSynced)
+    }
+    #expect(during.0 == 0 && during.1 == false)
+    try world.cache.trim()
+    #expect(world.cache.cursor.epoch != before.epoch)
+    for table in ["message", "membership", "channel", "segment", "member", "collection"] {
+      #expect(try Self.count(table, world.cache) == 0, "\(table)")
+    }
+    #expect(try world.cache.read { try $0.info(of: nil).messages } == 0)
+    // Then everything goes on.
+    try world.cache.write { writer in
+      _ = try writer.store([ChannelWithMessages.channel(url)], of: alice, .listing(sweep: 3))
+      try writer.endListing(of: alice)
+    }
+    try world.listNewest(Self.rows(5), limit: 100)
+    #expect(try world.page(MessagePageQuery()).ids == [1, 2, 3, 4, 5])
+    #expect(try world.cache.check().findings.isEmpty)
+  }
+
+  @Test("B4: a user with many channels is unknown at once, and comes back as another one")
+  func user() throws {
+    let world = try ChannelWithMessages(mostCleared: 10)
+    defer { world.cache.close() }
+    let (alice, bob) = (world.alice, world.bob)
+    try world.cache.write { writer in
+      for number in 0..<600 {
+        let record = ChannelWithMessages.channel(ChannelURL("more-\(number)"))
+        _ = try writer.store([record], of: alice, .listing(sweep: 1))
+      }
+    }
+    let old = try world.cache.read { try $0.userKey(of: alice) }
+    let again = try world.cache.write { writer in
+      try writer.remove(alice)
+      let known = try writer.reader.knownUsers().map(\.id)
+      let listed = try writer.reader.users(after: "", limit: 10).map(\.id)
+      let key = try writer.reader.userKey(of: alice)
+      try writer.acknowledge(alice)
+      return (known, listed, key, try writer.reader.userKey(of: alice))
+    }
+    #expect(again.0 == [bob] && again.1 == [bob] && again.2 == nil)
+    #expect(again.3 != nil && again.3 != old)
+    try world.cache.trim()
+    #expect(try Self.count("membership", world.cache) == 1)
+    #expect(try Self.count("user", world.cache) == 2)
+    #expect(try Self.count("channel WHERE channel_url LIKE 'more-%' AND member_count > 0", world.cache) == 0)
+    #expect(try world.cache.check().findings.isEmpty)
+  }
+
+  @Test("B58: slices of a stopped service go on after its next start")
+  func restart() throws {
+    let directory = Disk.folder()
+    var configuration = Cache.Configuration(directory: directory)
+    configuration.mostCleared = 0
+    for isAll in [false, true] {
+      let first = try Cache(configuration)
+      try first.write { writer in
+        try writer.acknowledge(UserID("alice"))
+        let url = ChannelURL("general")
+        _ = try writer.store([ChannelWithMessages.channel(url)], of: UserID("alice"), .listing(sweep: 1))
+        try writer.store(
+          [Self.listing(Self.rows(2_000), askedAt: .max)], in: url,
+          ListingContext(source: .apiResult, generation: 1))
+      }
+      try first.write { try isAll ? $0.clearAll(withUnsent: false) : $0.clear(ChannelURL("general")) }
+      first.close()
+      let second = try Cache(configuration)
+      let done = Watched(false)
+      second.clear(within: 60_000, { _ in }, finish: { _ in done.update { $0 = true } })
+      let end = Clock.system.monotonicNanoseconds() + UInt64(patience * 10e9)
+      #expect(done.wait(until: end) { $0 ? true : nil } == true)
+      #expect(try Self.count("message", second) == 0)
+      #expect(try second.check().findings.isEmpty)
+      second.close()
+    }
+  }
+}
