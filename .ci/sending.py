@@ -87,9 +87,9 @@ class Network(Proxy):
 
     def passes(self, pair, is_asked, data):
         if is_asked:
-            if pair in self.said:  # The answer before is whole: this is the next request.
+            # If an answer came before, it is whole, and this is the next request.
+            if self.said.pop(pair, None) is not None:
                 self.asked.pop(pair, None)
-                del self.said[pair]
             if pair not in self.asked:
                 self.began[pair] = time.monotonic()
             asked = self.asked.setdefault(pair, bytearray())
@@ -671,9 +671,8 @@ class World:
         self.counted(10, done=2, rejected=1, rate_limited=1)
         send("lost", {"kind": "lose_reply"}, quiet)
         self.until(20, lambda: not self.pending(), "the lost one is not found")
-        found = self.metrics()
-        if found["sending_requests_total", "uncertain"] != 1 or found["sending_looks_total", ""] < 1:
-            raise Broken(f"metrics: {found}")
+        # A poll may find the message before its request ends.
+        self.counted(20, done=2, rejected=1, rate_limited=1, uncertain=1)
         self.proxy.fault = "refuse"
         self.proxy.reset()
         send("waits")

@@ -18,18 +18,28 @@ enum CacheMetrics {
     text.metric("perch_cache_evicted_bytes_total", .counter, "Bytes of these messages.", usage.evictedBytes)
     text.metric(
       "perch_cache_eviction_passes_total", .counter, "Passes that evicted something.", usage.passes)
-    write(cache.commitTimes, to: &text)
+    text.begin("perch_commit_seconds", .histogram, "How long commits took, with the sync of the disk.")
+    write(
+      cache.commitTimes, "perch_commit_seconds_bucket", "perch_commit_seconds_sum",
+      "perch_commit_seconds_count", to: &text)
+    text.begin(
+      "perch_write_seconds", .histogram,
+      "How long clients' writes took, from when they were queued until they were durable.")
+    write(
+      cache.writeTimes, "perch_write_seconds_bucket", "perch_write_seconds_sum", "perch_write_seconds_count",
+      to: &text)
   }
 
-  private static func write(_ times: TimeCounts, to text: inout MetricsText) {
-    text.begin("perch_commit_seconds", .histogram, "How long commits took, with the sync of the disk.")
+  private static func write(
+    _ times: TimeCounts, _ bucket: StaticString, _ sum: StaticString, _ count: StaticString,
+    to text: inout MetricsText
+  ) {
     for (index, bound) in TimeCounts.bounds.enumerated() {
-      text.sample(
-        "perch_commit_seconds_bucket", label: "le=\"\(seconds(bound))\"", times.count(notLongerThan: index))
+      text.sample(bucket, label: "le=\"\(seconds(bound))\"", times.count(notLongerThan: index))
     }
-    text.sample("perch_commit_seconds_bucket", label: "le=\"+Inf\"", times.count)
-    text.sample("perch_commit_seconds_sum", millionths: times.microseconds)
-    text.sample("perch_commit_seconds_count", times.count)
+    text.sample(bucket, label: "le=\"+Inf\"", times.count)
+    text.sample(sum, millionths: times.microseconds)
+    text.sample(count, times.count)
   }
 
   /// `0.0025` for 2 500 millionths.

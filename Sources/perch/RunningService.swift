@@ -62,7 +62,11 @@ struct RunningService {
     let now = Clock.system.wallMilliseconds() / 1000
     let scopes: Scopes = channel == nil ? .admin : [.chat, .admin]
     let token = BearerToken(user: user.text, scopes: scopes, expires: now + 60).signed(with: secrets)
-    let client = HTTPClient()
+    // The service answers when all is deleted, at the latest after ten seconds and what the disk takes.
+    var patience = HTTPClient.Configuration()
+    patience.firstByteMilliseconds = 60_000
+    patience.totalMilliseconds = 60_000
+    let client = HTTPClient(patience)
     defer { client.close() }
     let path = channel.map { "/v1/channels/\(PercentEncoding.encode($0.text))/cache" } ?? "/v1/cache"
     func asked(_ header: String) throws -> HTTPResponse {

@@ -84,6 +84,7 @@ final class MemoryStore: SyncStore {
     }
   }
   func refuse(_ user: UserID) async throws {}
+  func isBeingCleared() throws -> Bool { false }
   func forgetClosed(after milliseconds: Int64) async throws -> [UserID] { [] }
   func stop(_ user: UserID) async throws {
     try state.withLock {

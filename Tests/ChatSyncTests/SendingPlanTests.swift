@@ -35,6 +35,20 @@ struct SendingPlanTests {
     #expect(plan.lanes[Self.lane]?.isBusy != true)
   }
 
+  @Test("B58: while everything is being cleared nothing but sends begins, and then everything begins again")
+  func beingCleared() {
+    var plan = plan()
+    plan.isClearing = true
+    plan.clearedEverything(now: 1)
+    plan.outboxChanged(Self.lane, now: 1)
+    #expect(plan.next(now: 2) == [Self.send])
+    plan.ended(Self.send, .drained(nextTryIn: nil), now: 3)
+    #expect(plan.next(now: 100_000).isEmpty && plan.wakeAt(now: 100_000) ?? .max > 101_000)
+    plan.isClearing = false
+    plan.clearedEverything(now: 100_001)
+    #expect(plan.next(now: 100_002) == [.list(Self.alice, after: nil)])
+  }
+
   @Test("B43: what is accepted while the lane's turn ends is sent at once")
   func acceptedAtTheEnd() {
     var plan = plan()

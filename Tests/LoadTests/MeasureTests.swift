@@ -37,8 +37,11 @@ struct MeasureTests {
       perch_process_own_memory_bytes 1000000
       perch_process_cpu_milliseconds_total 20
       perch_cache_used_bytes 3000000
+      perch_write_seconds_bucket{le="0.02"} 3
+      perch_write_seconds_count 4
       """
     #expect(Machine(metrics: text)?.cacheBytes == 3_000_000)
+    #expect(Machine(metrics: text)?.writes.within20 == 3)
     #expect(Machine(metrics: "perch_process_own_memory_bytes 1") == nil)
     for nonsense in ["nan", "inf", "-inf", "1e300", "-1", "x"] {
       let broken = text.replacing("1000000", with: nonsense)
@@ -52,15 +55,26 @@ struct MeasureTests {
     report.title = "two users"
     var second = Second()
     second.accepted.add(nanoseconds: 1_500_000)
-    second.machine = Machine(
-      metrics: "perch_process_own_memory_bytes 5000000\nperch_process_cpu_milliseconds_total 100\n"
-        + "perch_cache_used_bytes 0")
-    report.seconds = [second, second]
+    func machine(_ writes: Int, within20: Int) -> Machine? {
+      Machine(
+        metrics: """
+          perch_process_own_memory_bytes 5000000
+          perch_process_cpu_milliseconds_total 100
+          perch_cache_used_bytes 0
+          perch_write_seconds_bucket{le="0.02"} \(within20)
+          perch_write_seconds_count \(writes)
+          """)
+    }
+    second.machine = machine(10, within20: 9)
+    var next = second
+    next.machine = machine(30, within20: 28)
+    report.seconds = [second, next]
     #expect(report.isClean && report.text.contains("errors: none; deliveries that did not come: 0"))
     let row = report.text.split(separator: "\n").first { $0.hasPrefix("accepted ") }
     #expect(row?.split(separator: " ") == ["accepted", "2", "1.5", "1.5", "1.5", "1.5"])
     #expect(
       report.text.contains("memory: 5.0 MB at first, 5.0 MB at the end; processor: 0.0 % of one"))
+    #expect(report.text.contains("writes that were durable within 20 ms: 95.0 %\n"))
     var slow = second
     slow.accepted.add(nanoseconds: 900_000_000)
     report.seconds = [slow, second, second]

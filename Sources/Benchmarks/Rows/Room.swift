@@ -20,6 +20,11 @@ extension Row {
       + figure("the same, sent at the chat server", \.deliveredFromServer, .atMost(300))
       + figure("a send is accepted, p99", \.accepted, nil)
       + figure("a page beside them, p99", \.pages, nil)
+      + [
+        Figure(
+          title: "writes that are durable within 20 ms", unit: "%", ours: many.writes, peer: nil,
+          peerName: "", goal: .atLeast(99))
+      ]
   }
 }
 
@@ -33,6 +38,8 @@ private struct RoomRun {
   let deliveredFromServer: Double
   let accepted: Double
   let pages: Double
+  /// The share of clients' writes that were durable within 20 ms, %.
+  let writes: Double
 
   init(members: Int, parked: Int) throws {
     let perch = try Child.besides("perch")
@@ -65,6 +72,11 @@ private struct RoomRun {
     deliveredFromServer = try RoomRun.p99("delivered from the chat server", in: report)
     accepted = try RoomRun.p99("accepted", in: report)
     pages = try RoomRun.p99("pages", in: report)
+    let name = "writes that were durable within 20 ms: "
+    let line = report.split(separator: "\n").first { $0.hasPrefix(name) }
+    guard let share = line?.dropFirst(name.count).split(separator: " ").first, let writes = Double(share)
+    else { throw BenchFailure(description: "no writes in: \(report)") }
+    self.writes = writes
   }
 
   /// The 99th percentile in the row of the report that begins so.

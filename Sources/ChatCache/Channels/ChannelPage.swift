@@ -55,7 +55,7 @@ extension CacheReader {
     _ columns: ChannelListSQL.Columns
   ) throws -> ChannelListSQL {
     ChannelListSQL(
-      query, user: user.key, named: user.id, after: after, limit: limit,
+      query, user: try isBeingCleared() ? .unknown : user.key, named: user.id, after: after, limit: limit,
       columns: columns.and(valueFor: query.order),
       followed: query.order == .latestLastMessage ? try followedChannels(of: user.key) : .none)
   }

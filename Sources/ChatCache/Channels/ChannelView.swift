@@ -64,7 +64,8 @@ extension CacheReader {
 
   /// Whether the user joined the channel; nil where the user is not in it, or it does not exist (B1).
   package func isJoined(_ user: UserKey, in url: ChannelURL) throws -> Bool? {
-    try db.first(
+    guard try !isBeingCleared() else { return nil }
+    return try db.first(
       """
       SELECT m.state = 'joined'
       FROM channel AS c
@@ -81,7 +82,8 @@ extension CacheReader {
 
   /// The channel as that user sees it; nil where the user is not in it, or it does not exist (B1).
   package func view(of url: ChannelURL, for user: UserKey) throws -> ChannelView? {
-    try db.first(
+    guard try !isBeingCleared() else { return nil }
+    return try db.first(
       """
       SELECT
         c.id, m.state, m.role, m.is_muted, c.is_frozen, m.floor_at, c.version, m.version,

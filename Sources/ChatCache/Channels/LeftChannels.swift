@@ -74,18 +74,10 @@ extension CacheWriter {
   func removeSlice(ofLeft channel: ChannelKey) throws -> Bool {
     guard try reader.isLeft(channel), let url = try reader.url(of: channel) else { return false }
     try forgetLine(of: channel)
-    try forgetMemberList(of: channel)
-    try forgetThreads(of: channel)
     try db.run("DELETE FROM webhook_note WHERE channel_url = ?1 AND kind <> 'channel'") {
       $0.bind(1, url.text)
     }
-    var room = Limits.trimmedRows - (try removeMessages(of: channel, atMost: Limits.trimmedRows))
-    for rest in CacheWriter.rests where room > 0 {
-      room -= try db.run(rest) {
-        $0.bind(1, channel.rawValue)
-        $0.bind(2, room)
-      }
-    }
+    let room = try removeSome(of: channel)
     guard room > 0 else {
       // Somebody may join before the next slice.
       try countReadersAgain(in: channel)
@@ -94,6 +86,27 @@ extension CacheWriter {
     try empty(channel)
     if try !reader.isNamed(channel) { try removeRow(channel, url) }
     return false
+  }
+
+  /// Deletes one slice of the channel's rows, and the channel's own in the end.
+  func removeRows(of channel: ChannelKey) throws {
+    guard try removeSome(of: channel) > 0, let url = try reader.url(of: channel) else { return }
+    try removeRow(channel, url)
+  }
+
+  /// Deletes some of the channel's messages, members and other rows. Returns how many more could have been
+  /// deleted at once; 0: some may be left.
+  private func removeSome(of channel: ChannelKey) throws -> Int {
+    try forgetMemberList(of: channel)
+    try forgetThreads(of: channel)
+    var room = Limits.trimmedRows - (try removeMessages(of: channel, atMost: Limits.trimmedRows))
+    for rest in CacheWriter.rests where room > 0 {
+      room -= try db.run(rest) {
+        $0.bind(1, channel.rawValue)
+        $0.bind(2, room)
+      }
+    }
+    return room
   }
 
   /// Turns the channel's line into one gap.

@@ -49,6 +49,7 @@ package struct ChannelLookup: Sendable {
 extension CacheReader {
   /// The channel as the list shows it; nil: the list does not show it, wherever its window ends.
   package func listed(_ channel: ChannelKey, _ lookup: ChannelLookup) throws -> ListedChannel? {
+    guard try !isBeingCleared() else { return nil }
     var rows = try db.rows(lookup.sql) { lookup.bind(to: $0, channel) }
     return try rows.next().map { try listed($0, lookup.query) }
   }

@@ -84,6 +84,8 @@ final class LogNotes {
   var run: (number: Int64, end: Int64?)?
   /// The changes after a sequence, those of all users, if they are few.
   var tail: (after: Int64, changes: [LoggedChange]?)?
+  /// Whether everything is being cleared.
+  var isClearing: Bool?
   /// The urls of channels that changed.
   var urls: [ChannelKey: ChannelURL] = [:]
 }

@@ -9,8 +9,26 @@ import SQLite
 /// A table with its indexes.
 struct CheckedTable: Sendable {
   let name: String
-  /// Each index, and the rows that it has: the condition of a partial index, else "TRUE".
-  let indexes: [(name: String, condition: String)]
+  let indexes: [CheckedIndex]
+  /// A column that no index has; nil: there is none, and SQLite checks the table, however large. SQLite
+  /// counts in any index that has what a statement needs, so the statement that counts the table's rows needs
+  /// this column.
+  let column: String?
+
+  func count(ofRowsIn index: CheckedIndex) -> String? {
+    let rows = index.condition.map { "total(\($0))" } ?? "count(*)"
+    return column.map { "SELECT \(rows) + 0 * count(\($0)) FROM \(name) NOT INDEXED" }
+  }
+
+  func count(ofEntriesIn index: CheckedIndex) -> String {
+    "SELECT count(*) FROM \(name) INDEXED BY \(index.name)" + (index.condition.map { " WHERE \($0)" } ?? "")
+  }
+}
+
+/// An index, and the condition if it is a partial one.
+struct CheckedIndex: Sendable {
+  let name: String
+  let condition: String?
 }
 
 extension CacheReader {
@@ -25,26 +43,43 @@ extension CacheReader {
       $0.string(0)
     }
     return try tables.map { table in
+      let column = try db.first(
+        """
+        SELECT name
+        FROM pragma_table_info(?1)
+        WHERE name NOT IN (
+          SELECT x.name
+          FROM pragma_index_list(?1) AS l
+          CROSS JOIN pragma_index_xinfo(l.name) AS x
+          WHERE l.origin <> 'pk' AND x.name IS NOT NULL
+        )
+        LIMIT 1
+        """
+      ) {
+        $0.bind(1, table)
+      } _: {
+        $0.string(0)
+      }
       let indexes = try db.all(
         "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ?1 AND sql IS NOT NULL"
       ) {
         $0.bind(1, table)
       } _: {
-        ($0.string(0), CacheReader.condition(ofIndex: $0.string(1)))
+        CheckedIndex(name: $0.string(0), condition: CacheReader.condition(ofIndex: $0.string(1)))
       }
-      return CheckedTable(name: table, indexes: indexes.map { (name: $0.0, condition: $0.1) })
+      return CheckedTable(name: table, indexes: indexes, column: column)
     }
   }
 
-  private static func condition(ofIndex sql: String) -> String {
-    sql.firstRange(of: "WHERE ").map { String(sql[$0.upperBound...]) } ?? "TRUE"
+  private static func condition(ofIndex sql: String) -> String? {
+    sql.firstRange(of: "WHERE ").map { String(sql[$0.upperBound...]) }
   }
 
   /// The report of one table.
   func report(of table: CheckedTable, rowsAtOnce: Int = CacheReader.rowsCheckedAtOnce) throws -> FileReport {
     var report = FileReport()
     var more = try db.rows(composed: "SELECT 1 FROM \(table.name) LIMIT 1 OFFSET \(rowsAtOnce)")
-    guard try more.next() != nil else {
+    guard try table.column != nil && more.next() != nil else {
       var rows = try db.rows(composed: "PRAGMA integrity_check(\(table.name))")
       while let row = try rows.next() {
         let line = row.string(0)
@@ -53,12 +88,8 @@ extension CacheReader {
       return report
     }
     for index in table.indexes {
-      var rows = try db.rows(
-        composed: """
-          SELECT
-            (SELECT count(*) FROM \(table.name) NOT INDEXED WHERE \(index.condition)),
-            (SELECT count(*) FROM \(table.name) INDEXED BY \(index.name) WHERE \(index.condition))
-          """)
+      guard let ofTable = table.count(ofRowsIn: index) else { continue }
+      var rows = try db.rows(composed: "SELECT (\(ofTable)), (\(table.count(ofEntriesIn: index)))")
       if let row = try rows.next(), row.int64(0) != row.int64(1) {
         report.add("wrong # of entries in index \(index.name)")
       }

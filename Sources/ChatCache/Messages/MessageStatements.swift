@@ -165,7 +165,7 @@ extension CacheReader {
     }
   }
 
-  /// The row of one message that is not older than `floor`, if there is one.
+  /// The row of one message that is not older than `floor`, if there is one and it was not cleared.
   func rows(ofMessage id: Int64, from floor: Int64, _ channel: ChannelKey) throws -> Rows {
     try db.rows(
       """
@@ -173,7 +173,10 @@ extension CacheReader {
         created_at, message_id, type, flags, parent_id, parent_at, sender, custom_type, body, reactions,
         metaarray, thread_info, parent
       FROM message INDEXED BY message_by_id
-      WHERE channel = ?1 AND message_id = ?2 AND created_at >= ?3
+      WHERE channel = ?1
+        AND message_id = ?2
+        AND created_at >= ?3
+        AND version > (SELECT coalesce(cleared_version, 0) FROM channel WHERE id = ?1)
       """
     ) {
       $0.bind(1, channel.rawValue)

@@ -186,12 +186,19 @@ extension CacheWriter {
     return job
   }
 
+  /// How long a row waits while the user's channels are listed (ms).
+  private static let unlistedWait: Int64 = 1_000
+
   /// The reason not to send an accepted row now. The user may have lost the right to send (B67). A read mark
   /// waits while a newer message is unread.
   private func refusal(
     of row: OutboxRow, _ view: ChannelView?, _ user: UserID
   ) throws -> OutboxLane.Outcome? {
-    guard let view else { return .rejection(code: OutboxRow.notAMember) }
+    guard let view else {
+      // Before all of the user's channels are listed nobody knows whether the user is a member.
+      let isListed = try reader.cachedUser(user)?.isSynced == true && !reader.isBeingCleared()
+      return isListed ? .rejection(code: OutboxRow.notAMember) : .wait(until: now + Self.unlistedWait)
+    }
     if row.kind == .read {
       return try reader.unreadCount(view) > 0 ? .wait(until: now + ReadMark.waitMilliseconds) : nil
     }

@@ -241,6 +241,8 @@ package final class Cache: Sendable {
 
   /// How long commits took.
   package var commitTimes: TimeCounts { log.commitTimes }
+  /// How long clients' writes took, from when they were queued until they were durable.
+  package var writeTimes: TimeCounts { log.writeTimes }
 
   /// The length of the write-ahead log's file, in bytes.
   package var walBytes: Int { checkpointer.walBytes }

@@ -7,15 +7,15 @@ import SQLite
 // they are deleted in the background, one slice per commit, so that other writes go in between (B58).
 //
 // A channel's messages: the whole line is a gap, and `channel.cleared_version` is the sequence of the clear.
-// Messages of that version or older are deleted. An answer that brings one of them replaces it as if it had
-// not been stored.
+// Messages of that version or older are deleted. An answer that brings one of them, or lacks it where it
+// should be, is stored as if that message had not been stored.
 //
-// Everything: `meta.clearing` is the log's sequence at the clear. Until all is deleted, no answer about
-// channels is stored, so that no user is in a channel again. Then the rest is cleared in one commit, as a
-// small cache is, and every user's sync begins again.
+// Everything: `meta.clearing` is the log's sequence at the clear. Until all is deleted, no user is in any
+// channel as far as readers are told, and no answer about channels is stored. Then the rest is cleared in one
+// commit, as a small cache is, and every user's sync begins again.
 //
 // A user who was forgotten: the row in `user` gets another user_id, so that the user is unknown at once. Its
-// memberships are deleted, then the row.
+// memberships and remembered requests are deleted, then the row.
 
 /// The time that one slice of a deletion may take in the writer.
 private struct SliceTime {
@@ -27,8 +27,14 @@ private struct SliceTime {
 extension CacheReader {
   /// The log's sequence when everything was cleared, if rows are left to delete.
   func clearsEverything() throws -> Int64? {
-    try db.first("SELECT value FROM meta WHERE key = 'clearing'") { $0.int64(0) }
+    if let notes, notes.isClearing == false { return nil }
+    let found = try db.first("SELECT value FROM meta WHERE key = 'clearing'") { $0.int64(0) }
+    notes?.isClearing = found != nil
+    return found
   }
+
+  /// Whether everything was cleared, and rows are left to delete. Readers are then told of no channel.
+  package func isBeingCleared() throws -> Bool { try clearsEverything() != nil }
 
   /// The channels that have cleared messages to delete.
   func clearedChannels() throws -> [ChannelKey] {
@@ -86,13 +92,32 @@ extension CacheReader {
     "SELECT 1 FROM channel LIMIT 1 OFFSET ?1",
   ]
 
-  func memberships(of user: UserKey, exceed most: Int) throws -> Bool {
-    try db.first("SELECT 1 FROM membership WHERE user = ?1 LIMIT 1 OFFSET ?2") {
+  /// Whether the user has more memberships or remembered requests than that.
+  func rows(of user: UserKey, exceed most: Int) throws -> Bool {
+    try db.first(
+      """
+      SELECT 1
+      FROM (
+        SELECT 1 FROM (SELECT 1 FROM membership WHERE user = ?1 LIMIT 1 OFFSET ?2)
+        UNION ALL
+        SELECT 1 FROM (SELECT 1 FROM request WHERE user = ?1 LIMIT 1 OFFSET ?2)
+      )
+      LIMIT 1
+      """
+    ) {
       $0.bind(1, user.rawValue)
       $0.bind(2, most)
     } _: { _ in
       true
     } ?? false
+  }
+
+  fileprivate func someMember() throws -> UserKey? {
+    try db.first("SELECT min(user) FROM membership") { $0.int64OrNil(0).map(UserKey.init) } ?? nil
+  }
+
+  fileprivate func someChannel() throws -> ChannelKey? {
+    try db.first("SELECT min(id) FROM channel") { $0.int64OrNil(0).map(ChannelKey.init) } ?? nil
   }
 }
 
@@ -120,10 +145,12 @@ extension CacheWriter {
     noteClearedRows()
   }
 
-  /// Deletes the user, or, if the user has many memberships, hides the user and has them deleted later.
+  /// Deletes the user, or, if many rows are the user's, hides the user and has them deleted later.
   func deleteOrHide(_ user: UserKey) throws {
-    guard try reader.memberships(of: user, exceed: reader.log.mostCleared) else {
-      return _ = try db.run("DELETE FROM user WHERE id = ?1") { $0.bind(1, user.rawValue) }
+    guard try reader.rows(of: user, exceed: reader.log.mostCleared) else {
+      try db.run("DELETE FROM request WHERE user = ?1") { $0.bind(1, user.rawValue) }
+      try db.run("DELETE FROM user WHERE id = ?1") { $0.bind(1, user.rawValue) }
+      return
     }
     for owned in CacheWriter.ownedByUser { try db.run(owned) { $0.bind(1, user.rawValue) } }
     var unique: UInt64 = 0
@@ -135,7 +162,7 @@ extension CacheWriter {
     noteClearedRows()
   }
 
-  /// Statements that delete what belongs to a user, but for memberships.
+  /// Statements that delete what belongs to a user, but for memberships and requests.
   private static let ownedByUser: [StaticString] = [
     "DELETE FROM ticket WHERE user = ?1", "DELETE FROM collection WHERE user = ?1",
     "DELETE FROM withheld WHERE user = ?1", "DELETE FROM unsent_count WHERE user = ?1",
@@ -154,54 +181,38 @@ extension CacheWriter {
   }
 }
 
+/// How far the deletion of a channel's cleared messages has come.
+struct ClearedReach: Sendable {
+  /// The sequence at which the channel was cleared. A later clear begins the deletion again.
+  var version: Int64 = 0
+  var position = Position.start
+}
+
 // The slices.
 extension CacheWriter {
-  /// Deletes cleared messages of the channel after `reached`. Returns the position to go on from; nil: none
-  /// is left.
-  func removeSlice(ofCleared channel: ChannelKey, after reached: Position) throws -> Position? {
+  /// Deletes cleared messages of the channel after `reached`. Returns how far it came; nil: none is left.
+  func removeSlice(ofCleared channel: ChannelKey, after reached: ClearedReach) throws -> ClearedReach? {
     let version = try reader.clearedVersion(of: channel)
     guard version > 0 else { return nil }
     let time = SliceTime()
-    var reached = reached
+    var reached = reached.version == version ? reached : ClearedReach(version: version)
     while !time.isOver {
-      guard let last = try removeCleared(of: channel, upTo: version, after: reached) else {
+      guard let next = try removeCleared(of: channel, upTo: version, from: reached.position) else {
         try db.run("UPDATE channel SET cleared_version = NULL WHERE id = ?1") {
           $0.bind(1, channel.rawValue)
         }
         return nil
       }
-      reached = last
+      reached.position = next
     }
     return reached
   }
 
-  /// Deletes the cleared ones among the next rows. Returns the last position of these rows.
+  /// Deletes the cleared ones among the next rows. Returns the position after these rows.
   private func removeCleared(
-    of channel: ChannelKey, upTo version: Int64, after reached: Position
+    of channel: ChannelKey, upTo version: Int64, from reached: Position
   ) throws -> Position? {
-    let next = try db.reading.all(
-      """
-      SELECT
-        created_at, message_id, version <= ?4,
-        length(body) + coalesce(length(reactions), 0) + coalesce(length(metaarray), 0)
-          + coalesce(length(thread_info), 0) + coalesce(length(parent), 0)
-      FROM message
-      WHERE channel = ?1 AND (created_at, message_id) > (?2, ?3)
-      ORDER BY created_at, message_id
-      LIMIT ?5
-      """
-    ) {
-      $0.bind(1, channel.rawValue)
-      $0.bind(2, reached.createdAt)
-      $0.bind(3, reached.messageID)
-      $0.bind(4, version)
-      $0.bind(5, Limits.trimmedRows)
-    } _: {
-      (
-        position: Position(createdAt: $0.int64(0), messageID: $0.int64(1)), isCleared: $0.bool(2),
-        bytes: $0.int64(3)
-      )
-    }
+    let next = try rows(of: channel, version, reached...Position.end, atMost: Limits.trimmedRows)
     guard let last = next.last?.position else { return nil }
     let cleared = next.filter(\.isCleared)
     for row in cleared { try deleteRow(at: row.position, in: channel) }
@@ -216,25 +227,55 @@ extension CacheWriter {
       $0.bind(2, cleared.count)
       $0.bind(3, cleared.reduce(0) { $0 + $1.bytes })
     }
-    return last
+    return last.next
   }
 
-  /// Deletes memberships of a forgotten user, and in the end the user's row. True: more are left.
+  /// Deletes the cleared messages of a stretch that an answer is about to cover.
+  func dropCleared(in stretch: ClosedRange<Position>, _ batch: inout MessageBatch) throws {
+    let version = try batch.clearedVersion ?? reader.clearedVersion(of: batch.channel)
+    batch.clearedVersion = version
+    guard version > 0 else { return }
+    for row in try rows(of: batch.channel, version, stretch, atMost: .max) where row.isCleared {
+      try deleteRow(at: row.position, in: batch.channel)
+      batch.rows -= 1
+      batch.bytes -= row.bytes
+    }
+  }
+
+  private struct ClearedRow { let position: Position, isCleared: Bool, bytes: Int64 }
+
+  /// The rows of a stretch, from the oldest.
+  private func rows(
+    of channel: ChannelKey, _ version: Int64, _ stretch: ClosedRange<Position>, atMost most: Int
+  ) throws -> [ClearedRow] {
+    try db.reading.all(
+      """
+      SELECT
+        created_at, message_id, version <= ?6,
+        length(body) + coalesce(length(reactions), 0) + coalesce(length(metaarray), 0)
+          + coalesce(length(thread_info), 0) + coalesce(length(parent), 0)
+      FROM message
+      WHERE channel = ?1
+        AND (created_at, message_id) >= (?2, ?3)
+        AND (created_at, message_id) <= (?4, ?5)
+      ORDER BY created_at, message_id
+      LIMIT ?7
+      """
+    ) {
+      CacheReader.bind($0, stretch, channel)
+      $0.bind(6, version)
+      $0.bind(7, most)
+    } _: {
+      ClearedRow(
+        position: Position(createdAt: $0.int64(0), messageID: $0.int64(1)), isCleared: $0.bool(2),
+        bytes: $0.int64(3))
+    }
+  }
+
+  /// Deletes rows of a forgotten user, and in the end the user's own. True: more are left.
   func removeSlice(ofRemoved user: UserKey) throws -> Bool {
     let time = SliceTime()
-    while try reader.memberships(of: user, exceed: 0) {
-      if time.isOver { return true }
-      try db.run(
-        """
-        DELETE FROM membership
-        WHERE user = ?1
-          AND channel IN (SELECT channel FROM membership WHERE user = ?1 ORDER BY channel LIMIT ?2)
-        """
-      ) {
-        $0.bind(1, user.rawValue)
-        $0.bind(2, Limits.trimmedRows)
-      }
-    }
+    while try removeMemberships(of: user) + removeRequests(of: user) > 0 { if time.isOver { return true } }
     try db.run("DELETE FROM user WHERE id = ?1 AND is_removed = 1") { $0.bind(1, user.rawValue) }
     noteLeaving()
     // A commit without an event is not told to anybody.
@@ -242,117 +283,54 @@ extension CacheWriter {
     return false
   }
 
-  /// Deletes rows after everything was cleared. True: more are left.
+  private func removeMemberships(of user: UserKey) throws -> Int {
+    try db.run(
+      """
+      DELETE FROM membership
+      WHERE user = ?1
+        AND channel IN (SELECT channel FROM membership WHERE user = ?1 ORDER BY channel LIMIT ?2)
+      """
+    ) {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, Limits.trimmedRows)
+    }
+  }
+
+  private func removeRequests(of user: UserKey) throws -> Int {
+    try db.run(
+      """
+      DELETE FROM request
+      WHERE user = ?1
+        AND request_id IN (SELECT request_id FROM request WHERE user = ?1 ORDER BY request_id LIMIT ?2)
+      """
+    ) {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, Limits.trimmedRows)
+    }
+  }
+
+  /// Deletes rows after everything was cleared: memberships, then channels with all they have, then events.
+  /// True: more are left.
   func removeSliceOfEverything() throws -> Bool {
     guard let sequence = try reader.clearsEverything() else { return false }
-    guard try reader.hasMany(eventsThrough: sequence) else {
-      try clearAll(withUnsent: false)
-      return false
-    }
     let time = SliceTime()
-    for rows in CacheWriter.everything {
-      while try db.run(rows, { $0.bind(1, Limits.trimmedRows) }) > 0 { if time.isOver { return true } }
-    }
-    try db.run("DELETE FROM event WHERE seq <= ?1 AND seq IN (SELECT seq FROM event ORDER BY seq LIMIT ?2)") {
-      $0.bind(1, sequence)
-      $0.bind(2, Limits.clearedAtOnce)
+    while !time.isOver {
+      if let user = try reader.someMember() {
+        _ = try removeMemberships(of: user)
+      } else if let channel = try reader.someChannel() {
+        try removeRows(of: channel)
+      } else if try removeEvents(through: sequence) == 0 {
+        try clearAll(withUnsent: false, isRest: true)
+        return false
+      }
     }
     return true
   }
 
-  /// Statements that each delete a bounded number of rows. Memberships go first: then no user sees any
-  /// channel.
-  private static let everything: [StaticString] = [
-    """
-    DELETE FROM membership
-    WHERE (user, channel) <= (
-      SELECT user, channel
-      FROM (SELECT user, channel FROM membership ORDER BY user, channel LIMIT ?1)
-      ORDER BY user DESC, channel DESC
-      LIMIT 1
-    )
-    """,
-    """
-    DELETE FROM message
-    WHERE (channel, created_at, message_id) <= (
-      SELECT channel, created_at, message_id
-      FROM (
-        SELECT channel, created_at, message_id
-        FROM message
-        ORDER BY channel, created_at, message_id
-        LIMIT ?1
-      )
-      ORDER BY channel DESC, created_at DESC, message_id DESC
-      LIMIT 1
-    )
-    """,
-    """
-    DELETE FROM tombstone
-    WHERE (channel, message_id) <= (
-      SELECT channel, message_id
-      FROM (SELECT channel, message_id FROM tombstone ORDER BY channel, message_id LIMIT ?1)
-      ORDER BY channel DESC, message_id DESC
-      LIMIT 1
-    )
-    """,
-    """
-    DELETE FROM member
-    WHERE (channel, user_id) <= (
-      SELECT channel, user_id
-      FROM (SELECT channel, user_id FROM member ORDER BY channel, user_id LIMIT ?1)
-      ORDER BY channel DESC, user_id DESC
-      LIMIT 1
-    )
-    """,
-    """
-    DELETE FROM read_position
-    WHERE (channel, user_id) <= (
-      SELECT channel, user_id
-      FROM (SELECT channel, user_id FROM read_position ORDER BY channel, user_id LIMIT ?1)
-      ORDER BY channel DESC, user_id DESC
-      LIMIT 1
-    )
-    """,
-    """
-    DELETE FROM channel_metadata
-    WHERE (channel, key) <= (
-      SELECT channel, key
-      FROM (SELECT channel, key FROM channel_metadata ORDER BY channel, key LIMIT ?1)
-      ORDER BY channel DESC, key DESC
-      LIMIT 1
-    )
-    """,
-    """
-    DELETE FROM segment
-    WHERE (channel, lo_at, lo_id) <= (
-      SELECT channel, lo_at, lo_id
-      FROM (SELECT channel, lo_at, lo_id FROM segment ORDER BY channel, lo_at, lo_id LIMIT ?1)
-      ORDER BY channel DESC, lo_at DESC, lo_id DESC
-      LIMIT 1
-    )
-    """,
-    """
-    DELETE FROM thread
-    WHERE (channel, parent, lo_at, lo_id) <= (
-      SELECT channel, parent, lo_at, lo_id
-      FROM (
-        SELECT channel, parent, lo_at, lo_id
-        FROM thread
-        ORDER BY channel, parent, lo_at, lo_id
-        LIMIT ?1
-      )
-      ORDER BY channel DESC, parent DESC, lo_at DESC, lo_id DESC
-      LIMIT 1
-    )
-    """,
-    """
-    DELETE FROM channel
-    WHERE id <= (
-      SELECT id
-      FROM (SELECT id FROM channel ORDER BY id LIMIT ?1)
-      ORDER BY id DESC
-      LIMIT 1
-    )
-    """,
-  ]
+  private func removeEvents(through sequence: Int64) throws -> Int {
+    try db.run("DELETE FROM event WHERE seq <= ?1 AND seq IN (SELECT seq FROM event ORDER BY seq LIMIT ?2)") {
+      $0.bind(1, sequence)
+      $0.bind(2, Limits.trimmedRows)
+    }
+  }
 }

@@ -94,11 +94,11 @@ extension CacheWriter {
 
   /// Clears all cached data and begins a new epoch, so that every cursor expires (B52). Unsent rows stay
   /// unless `withUnsent`. Users stay, and their sync begins again. If the rows are many, they are deleted
-  /// later (`ClearedRows`), and until then nothing of the upstream is stored.
-  package func clearAll(withUnsent: Bool) throws {
+  /// later (`ClearedRows`). `isRest`: that is done, and what is left is cleared now.
+  package func clearAll(withUnsent: Bool, isRest: Bool = false) throws {
     if withUnsent { try clearUnsent() }
-    let through = try reader.clearsEverything() ?? reader.lastChange()
-    let isLater = try reader.hasMany(eventsThrough: through)
+    let through = try reader.lastChange()
+    let isLater = try !isRest && reader.hasMany(eventsThrough: through)
     if isLater {
       try db.execute("DELETE FROM collection; DELETE FROM webhook_note;")
     } else {
@@ -122,7 +122,10 @@ extension CacheWriter {
       """
     ) { $0.bind(1, sequence) }
     try clearLater(isLater ? through : nil)
-    noteCleared { $0.isEverything = true }
+    noteCleared { cleared in
+      cleared.isEverything = true
+      cleared.isUnderWay = isLater
+    }
   }
 
   private func clearUnsent() throws {

@@ -55,6 +55,8 @@ package struct Cleared: Sendable, Equatable {
   package var channels: Set<ChannelURL> = []
   /// Whether everything was cleared: channels, what every user sees of them, views.
   package var isEverything = false
+  /// Whether rows of everything are still to be deleted. Until they are, nothing of the upstream is stored.
+  package var isUnderWay = false
 
   /// A commit that cleared nothing.
   package init() {}
@@ -80,6 +82,8 @@ final class CommitLog: Sendable {
   let latestMoment = Guarded(MonotoneNow(highest: 0))
   /// How long commits took, with the sync of the disk.
   let commitTimes = TimeCounts()
+  /// How long clients' writes took, from when they were queued until they were durable.
+  let writeTimes = TimeCounts()
   /// Changes with every commit that removed a user.
   let users = Revision()
   private let next: Guarded<Int64>

@@ -35,6 +35,8 @@ final class CommitQueue: Sendable {
     let importance: Importance
     let body: @Sendable (CacheWriter) throws -> Void
     let finish: @Sendable (Result<Void, any Error>) -> Void
+    /// When a client's write was queued (monotonic ns); 0: it is not a client's.
+    fileprivate(set) var queuedAt: UInt64 = 0
   }
 
   private struct Waiting {
@@ -97,6 +99,7 @@ final class CommitQueue: Sendable {
 
   /// Queues a write; its `finish` is called on the writer's thread after the fsync.
   func submit(_ queued: QueuedWrite) {
+    var queued = queued
     let refusal = waiting.update { waiting -> CacheError? in
       guard !waiting.isStopping else { return .stopping }
       switch queued.importance {
@@ -106,7 +109,9 @@ final class CommitQueue: Sendable {
       case .room:
         waiting.derived.putFirst(queued)
         return nil
-      case .intent: lastIntent.store(Clock.system.monotonicNanoseconds(), ordering: .relaxed)
+      case .intent:
+        queued.queuedAt = Clock.system.monotonicNanoseconds()
+        lastIntent.store(queued.queuedAt, ordering: .relaxed)
       case .urgent: break
       }
       guard waiting.intents.count < CommitQueue.mostIntents else { return .tooManyWaiting }
@@ -253,7 +258,11 @@ private final class Writer {
       // that broke it, so this ends.
       let outcome = attempt(batch, hasSavepoints: !isFirst, more: isFirst ? { more(startedAt) } : { nil })
       willAnswer()
-      for (queued, result) in outcome.done { queued.finish(result) }
+      let now = Clock.system.monotonicNanoseconds()
+      for (queued, result) in outcome.done {
+        if queued.queuedAt > 0 { log.writeTimes.note(nanoseconds: now - queued.queuedAt) }
+        queued.finish(result)
+      }
       batch = outcome.retry
       isFirst = false
     }

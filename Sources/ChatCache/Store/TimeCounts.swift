@@ -4,7 +4,7 @@ import Synchronization
 package final class TimeCounts: Sendable {
   /// The bounds, in microseconds. A longer duration is counted in `count` alone.
   package static let bounds: [Int64] = [
-    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 100_000, 1_000_000,
+    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 20_000, 25_000, 100_000, 1_000_000,
   ]
 
   /// An atomic in an object, because atomics cannot be moved into an array.

@@ -100,7 +100,8 @@ final class Upkeep: Sendable {
       if isStopping == true { return }
       let isLook = isStopping == nil
       let isMany = state.read { $0.last - $0.lookedAt >= retention.slack }
-      mayRemove = (mayRemove || isLook) && attempt("cleared_rows_not_deleted") { try removeCleared() }
+      mayRemove =
+        (mayRemove || isLook || isMany) && attempt("cleared_rows_not_deleted") { try removeCleared() }
       guard isLook || isMany else { continue }
       state.read { $0.lookedAt = $0.last }
       _ = attempt("trimming_failed") { try trim() }
@@ -149,7 +150,7 @@ final class Upkeep: Sendable {
       (try $0.clearedChannels(), try $0.removedUsers(), try $0.clearsEverything() != nil)
     }
     for channel in channels {
-      var reached: Position? = .start
+      var reached: ClearedReach? = ClearedReach()
       while let after = reached, goesOn() {
         reached = try queue.wait(.derived) { try $0.removeSlice(ofCleared: channel, after: after) }
       }

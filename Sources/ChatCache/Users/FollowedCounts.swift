@@ -70,7 +70,9 @@ extension Cache {
   /// The user's unread totals (B68).
   package func unread(of user: UserID) throws -> UnreadTotals {
     try read { reader in
-      guard let key = try reader.userKey(of: user) else { return UnreadTotals() }
+      guard let key = try reader.userKey(of: user), try !reader.isBeingCleared() else {
+        return UnreadTotals()
+      }
       let followed = try reader.followedCounts(of: key, since: followedCounts.find(key))
       followedCounts.keep(followed, of: key)
       return try reader.unreadByRow(of: key) + followed.totals

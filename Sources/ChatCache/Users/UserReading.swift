@@ -52,7 +52,8 @@ package struct UserOverview: Sendable, Equatable {
 extension CacheReader {
   /// The user's unread totals, all of them counted. `Cache.unread(of:)` gives the same.
   package func unread(of user: UserKey) throws -> UnreadTotals {
-    try unreadByRow(of: user) + followedCounts(of: user, at: 0).totals
+    guard try !isBeingCleared() else { return UnreadTotals() }
+    return try unreadByRow(of: user) + followedCounts(of: user, at: 0).totals
   }
 
   /// The totals of all channels but the crowded ones that the user follows.

@@ -133,10 +133,13 @@ extension CacheWriter {
     }
   }
 
-  /// Removes the users who were closed more than `milliseconds` ago, and all data of these users alone (B5).
+  /// Removes one user who was closed more than `milliseconds` ago, if there is one, and all data of this user
+  /// alone (B5).
   package func forgetClosed(after milliseconds: Int64) throws -> [UserID] {
     try noteAge()
-    let users = try db.reading.all("SELECT user_id FROM user WHERE phase = 'closed' AND closed_age < ?1") {
+    let users = try db.reading.all(
+      "SELECT user_id FROM user WHERE phase = 'closed' AND closed_age < ?1 LIMIT 1"
+    ) {
       $0.bind(1, age - milliseconds)
     } _: {
       UserID($0.string(0))
@@ -187,9 +190,7 @@ extension CacheWriter {
   package func remove(_ user: UserID) throws {
     guard let key = try reader.userKey(of: user) else { return }
     try db.execute("DELETE FROM upload WHERE row IN (SELECT id FROM outbox WHERE user = \(key.rawValue))")
-    for table in ["request", "outbox"] {
-      try db.execute("DELETE FROM \(table) WHERE user = \(key.rawValue)")
-    }
+    try db.execute("DELETE FROM outbox WHERE user = \(key.rawValue)")
     noteFreedFiles()
     noteRemovedUser()
     try deleteOrHide(key)

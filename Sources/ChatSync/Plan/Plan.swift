@@ -35,6 +35,9 @@ package struct Plan: Sendable {
   var rested: Set<UserID> = []
   /// Whether the cache has room for prefetch, which pauses without it (B33).
   package var hasRoom = true
+  /// Whether rows of everything are still to be deleted (B58): answers would not be stored, so nothing but
+  /// sends begins.
+  package var isClearing = false
   var prefetchBucket: TokenBucket
   var prefetchNotBefore: Int64 = 0
   /// When the last prefetch or fill began.
@@ -218,14 +221,14 @@ package struct Plan: Sendable {
   }
 
   private func isOtherWorkDue(now: Int64) -> Bool {
-    users.dueAt ?? .max <= now || channelsDueAt <= now
+    !isClearing && (users.dueAt ?? .max <= now || channelsDueAt <= now)
   }
 
   /// The next moment at which `next` may have a job; nil: not before something happens.
   package func wakeAt(now: Int64) -> Int64? {
     var soonest = link.nextProbeAt ?? .max
     if link.isOnline, hasFreeSlot {
-      soonest = min(soonest, users.dueAt ?? .max, channelsDueAt)
+      if !isClearing { soonest = min(soonest, users.dueAt ?? .max, channelsDueAt) }
       if soonest <= now { return now + 1 }
       soonest = min(soonest, lanesDueAt(now: now) ?? .max)
     }

@@ -41,6 +41,9 @@ package struct CacheStore: SyncStore {
     }
   }
 
+  /// Whether rows of everything are still to be deleted.
+  package func isBeingCleared() throws -> Bool { try cache.read { try $0.isBeingCleared() } }
+
   /// Whether there is room in the cache.
   package var hasRoom: Bool { cache.usage.hasRoom }
   /// Reports that `hasRoom` changed.
@@ -86,9 +89,14 @@ extension CacheStore {
   package func acknowledge(_ user: UserID) async throws { try await accept { try $0.acknowledge(user) } }
   /// The upstream said for the first time that the user is gone.
   package func refuse(_ user: UserID) async throws { try await write { try $0.refuse(user) } }
-  /// Removes the users who were closed long ago.
+  /// Removes the users who were closed long ago, each in a commit of its own.
   package func forgetClosed(after milliseconds: Int64) async throws -> [UserID] {
-    try await write { try $0.forgetClosed(after: milliseconds) }
+    var all: [UserID] = []
+    while true {
+      let users = try await write { try $0.forgetClosed(after: milliseconds) }
+      if users.isEmpty { return all }
+      all += users
+    }
   }
   /// The upstream said twice that the user is gone.
   package func close(_ user: UserID) async throws { try await write { try $0.close(user) } }

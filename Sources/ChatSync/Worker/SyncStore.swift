@@ -14,6 +14,8 @@ package protocol SyncStore: Sendable {
   /// Calls `observer` after each commit that cleared data on request (B58), and before any later commit.
   /// `observer` must be quick.
   func onClearing(_ observer: @escaping @Sendable (Cleared) -> Void)
+  /// Whether everything was cleared, and rows are still to be deleted: nothing of the upstream is stored.
+  func isBeingCleared() throws -> Bool
   /// Whether the cache has room for prefetch, which pauses without it (B33).
   var hasRoom: Bool { get }
   /// Calls `observer` when `hasRoom` changed.

@@ -12,6 +12,7 @@ extension SyncWorker {
       pendingNotes = [:]
       unanswered = [:]
       reads = [:]
+      plan.isClearing = scope.isUnderWay
       plan.clearedEverything(now: now)
     }
     for url in scope.channels where !scope.isEverything {

@@ -117,6 +117,7 @@ package actor SyncWorker {
       ordered.append { await self.roomChanged() }
     }
     plan.hasRoom = store.hasRoom
+    plan.isClearing = try store.isBeingCleared()
     for (capability, isOffered) in try store.capabilities() {
       plan.learn(capability, isOffered: isOffered, now: now)
     }

@@ -69,12 +69,15 @@ package struct LoadReport: Sendable {
       let last = seconds[to].machine
     else { return "the service's metrics could not be read" }
     let used = (last.processorMilliseconds - first.processorMilliseconds) / 10 / Double(to - from)
+    let writes = last.writes.all - first.writes.all
+    let share = writes > 0 ? 100 * (last.writes.within20 - first.writes.within20) / writes : 100
     let megabytes = { (bytes: Double) in LoadReport.shown(bytes / 1_000_000) + " MB" }
     let twoMinutes = seconds.count > 120 ? seconds[120].machine : nil
     let later = twoMinutes.map { "\(megabytes($0.memoryBytes)) after two minutes, " } ?? ""
     return "memory: \(megabytes(first.memoryBytes)) at first, \(later)"
       + "\(megabytes(last.memoryBytes)) at the end; processor: \(LoadReport.shown(used)) % of one; "
-      + "cache: \(megabytes(first.cacheBytes)) at first, \(megabytes(last.cacheBytes)) at the end"
+      + "cache: \(megabytes(first.cacheBytes)) at first, \(megabytes(last.cacheBytes)) at the end\n"
+      + "writes that were durable within 20 ms: \(LoadReport.shown(share)) %"
   }
 
   private var errorsText: String {

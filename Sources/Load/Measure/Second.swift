@@ -16,13 +16,15 @@ package struct Second: Sendable {
 }
 
 /// A service's memory, processor time and cache, as its `/metrics` tell them.
-package struct Machine: Sendable, Equatable {
+package struct Machine: Sendable {
   /// Memory without pages of files, in bytes.
   package let memoryBytes: Double
   /// The processor time since the service's start, in ms.
   package let processorMilliseconds: Double
   /// The bytes of the cache.
   package let cacheBytes: Double
+  /// Clients' writes since the service's start, and how many of them were durable within 20 ms.
+  package let writes: (all: Double, within20: Double)
 
   /// Reads the text of `/metrics`; nil: it lacks one of the values.
   package init?(metrics text: String) {
@@ -34,8 +36,10 @@ package struct Machine: Sendable, Equatable {
     }
     guard let memory = value("perch_process_own_memory_bytes"),
       let processor = value("perch_process_cpu_milliseconds_total"),
-      let cache = value("perch_cache_used_bytes")
+      let cache = value("perch_cache_used_bytes"), let writes = value("perch_write_seconds_count"),
+      let within20 = value("perch_write_seconds_bucket{le=\"0.02\"}")
     else { return nil }
     (memoryBytes, processorMilliseconds, cacheBytes) = (memory, processor, cache)
+    self.writes = (writes, within20)
   }
 }

@@ -138,6 +138,21 @@ import Testing
     #expect(try lane.rows.first?.expiresAt == 13 * day)
   }
 
+  @Test("B58 B67: a row waits until the user's channels are listed, and fails if its channel is none of them")
+  func unlisted() throws {
+    let lane = try Lane()
+    defer { lane.cache.close() }
+    _ = try lane.accept("r1")
+    try lane.cache.write { try $0.clearAll(withUnsent: false) }
+    let waits = try lane.advance()
+    #expect(waits.begun == nil && waits.nextTryIn == 1_000)
+    #expect(try lane.rows.map(\.state) == [.waiting])
+    try lane.cache.write { try $0.endListing(of: lane.world.alice) }
+    lane.wall.withLock { $0 += 1_000 }
+    #expect(try lane.advance().begun == nil)
+    #expect(try lane.rows.map(\.errorCode) == [OutboxRow.notAMember])
+  }
+
   @Test("B46: an edit whose message left the cache is sent, as an edit of its kind; a deleted one is not")
   func targetLeftTheCache() throws {
     let lane = try Lane()

@@ -91,9 +91,13 @@ import Testing
       let stored = try writer.store(
         [ChannelWithMessages.channel(url)], of: alice, .listing(sweep: 2))
       try writer.endListing(of: alice)
-      return (stored.count, try writer.reader.cachedUser(alice)?.isSynced)
+      let user = try #require(try writer.reader.cachedUser(alice))
+      let sees = try writer.reader.view(of: url, for: user.key) != nil
+      let listed = try writer.reader.page(ChannelQuery(), of: user).count
+      let unread = try writer.reader.unread(of: user.key)
+      return (stored.count, user.isSynced, sees, listed, unread == UnreadTotals())
     }
-    #expect(during.0 == 0 && during.1 == false)
+    #expect(during == (0, false, false, 0, true))
     try world.cache.trim()
     #expect(world.cache.cursor.epoch != before.epoch)
     for table in ["message", "membership", "channel", "segment", "member", "collection"] {
@@ -108,6 +112,49 @@ import Testing
     try world.listNewest(Self.rows(5), limit: 100)
     #expect(try world.page(MessagePageQuery()).ids == [1, 2, 3, 4, 5])
     #expect(try world.cache.check().findings.isEmpty)
+  }
+
+  @Test("B58: what a listing lacks of the cleared rows is gone with it, and is not doubted")
+  func lacking() throws {
+    let world = try ChannelWithMessages(mostCleared: 0)
+    defer { world.cache.close() }
+    let (url, alice) = (world.url, world.alice)
+    try world.listNewest(Self.rows(20), limit: 100)
+    // One commit, so that no slice comes in between. Message 15 was deleted upstream, unnoticed.
+    let found = try world.cache.write { writer in
+      let user = try #require(try writer.reader.userKey(of: alice))
+      try writer.clear(url)
+      let view = try #require(try writer.reader.view(of: url, for: user))
+      let isFound = try writer.reader.message(15, parts: [], in: view) != nil
+      let rows = Self.rows(20).suffix(10).filter { $0.messageID != 15 }
+      let isDoubted = try writer.store(
+        [Self.listing(rows, askedAt: .max)], in: url, ListingContext(source: .apiResult, generation: 1))
+      return (isFound, isDoubted)
+    }
+    #expect(found == (false, false), "a message that was cleared is not found by its id")
+    #expect(try world.page(MessagePageQuery()).ids == [12, 13, 14, 16, 17, 18, 19, 20])
+    try world.cache.trim()
+    #expect(try Self.count("message", world.cache) == 9)
+    #expect(try world.cache.check().findings.isEmpty)
+  }
+
+  @Test("B58: a second clear begins the deletion again")
+  func twice() throws {
+    let world = try ChannelWithMessages(mostCleared: 0)
+    defer { world.cache.close() }
+    let url = world.url
+    try world.listNewest(Self.rows(20), limit: 100)
+    // One commit, so that no slice of the upkeep comes in between.
+    let isWhole = try world.cache.write { writer in
+      let channel = try #require(try writer.reader.channelKey(of: url))
+      try writer.clear(url)
+      let first = ClearedReach(
+        version: try writer.reader.clearedVersion(of: channel), position: Self.rows(20)[9].position)
+      try writer.clear(url)
+      return try writer.removeSlice(ofCleared: channel, after: first) == nil
+    }
+    #expect(isWhole)
+    #expect(try Self.count("message", world.cache) == 0)
   }
 
   @Test("B4: a user with many channels is unknown at once, and comes back as another one")

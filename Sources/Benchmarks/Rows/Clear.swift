@@ -1,0 +1,96 @@
+import ChatCache
+import ChatModel
+import Platform
+import SQLite
+import Synchronization
+
+extension Row {
+  /// How long a client's write takes while much is cleared, and while nothing is.
+  static let clear = Row(
+    name: "clear", work: "a client's write while a channel, all, or a user of 100 000 channels is cleared"
+  ) { bench in
+    let messages = try BesideClear(messages: 300_000)
+    let channel = try messages.clear { try $0.clear(FilledCache.url(0)) }
+    let rest = try messages.clear { try $0.clearAll(withUnsent: false) }
+    let user = try BesideClear(channels: 100_000).clear { try $0.remove(UserID("many")) }
+    let quiet = try BesideClear(messages: 100).wait(seconds: 2)
+    func figures(_ title: String, _ run: BesideClear.Run) -> [Figure] {
+      [
+        Figure(
+          title: "a write while \(title), p99", unit: "ms", ours: run.p99, peer: quiet.p99,
+          peerName: "nothing cleared", goal: nil),
+        Figure(
+          title: "the same, the longest", unit: "ms", ours: run.longest, peer: nil, peerName: "",
+          goal: .atMost(20)),
+        Figure(title: "how long it took", unit: "s", ours: run.seconds, peer: nil, peerName: "", goal: nil),
+      ]
+    }
+    return figures("150 000 messages of a channel are cleared", channel)
+      + figures("150 000 messages of 300 channels are cleared with everything", rest)
+      + figures("a user of 100 000 channels is forgotten", user)
+  }
+}
+
+/// A cache in which much is cleared while another thread writes.
+private final class BesideClear {
+  /// How long the other thread's writes took, and how long all took.
+  struct Run { var p99: Double, longest: Double, seconds: Double }
+
+  private let filled: FilledCache
+
+  /// Half of the messages are in the first of 300 channels, the others in all.
+  init(messages: Int) throws {
+    let made = try FilledCache(channels: 300, disk: true)
+    for first in stride(from: 0, to: messages / 2, by: 1000) { try made.store(first, count: 1000, in: 0) }
+    let each = messages / 2 / 299
+    for channel in 1..<300 { try made.store(0, count: max(1, each), in: channel) }
+    filled = try made.reopened()
+  }
+
+  /// A user `many` who is in so many channels.
+  init(channels: Int) throws {
+    let made = try FilledCache(channels: 1, disk: true)
+    made.cache.close()
+    let connection = try Connection(path: made.directory + "/perch.db")
+    try connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -64000")
+    try connection.execute(ManyChannels.sql(channels, crowded: 1, of: "many"))
+    filled = try made.reopened()
+  }
+
+  /// Clears with `body`, and writes until all is deleted.
+  func clear(_ body: @escaping @Sendable (CacheWriter) throws -> Void) throws -> Run {
+    let failure = Guarded<(any Error)?>(nil)
+    let isOver = Guarded(false)
+    filled.cache.clear(within: 600_000, body) { result in
+      if case .failure(let error) = result { failure.withLock { $0 = error } }
+      isOver.withLock { $0 = true }
+    }
+    let run = try write(while: { !isOver.withLock { $0 } })
+    if let error = failure.withLock({ $0 }) { throw error }
+    return run
+  }
+
+  func wait(seconds: Double) throws -> Run {
+    let end = Clock.system.monotonicNanoseconds() + UInt64(seconds * 1e9)
+    return try write(while: { Clock.system.monotonicNanoseconds() < end })
+  }
+
+  /// A small write every 2 ms.
+  private func write(while goesOn: () -> Bool) throws -> Run {
+    let began = Clock.system.monotonicNanoseconds()
+    var times: [Double] = []
+    repeat {
+      let start = Clock.system.monotonicNanoseconds()
+      let isFirst = times.count % 2 == 0
+      try filled.cache.blocking.accept {
+        isFirst ? try $0.acknowledge(UserID("writer")) : try $0.stop(UserID("writer"))
+      }
+      times.append(Double(Clock.system.monotonicNanoseconds() - start) / 1e6)
+      Thread.rest(nanoseconds: 2_000_000)
+    } while goesOn()
+    times.sort()
+    return Run(
+      p99: times[times.count * 99 / 100], longest: times.last ?? 0,
+      seconds: Double(Clock.system.monotonicNanoseconds() - began) / 1e9)
+  }
+}
