@@ -42,7 +42,9 @@ final class FilledCache: Sendable {
 
   private init(reopening folder: ScratchFolder) throws {
     self.folder = folder
-    cache = try Cache(Cache.Configuration(directory: folder.path))
+    var configuration = Cache.Configuration(directory: folder.path)
+    configuration.limit = CacheLimit(bytes: .max, order: CacheLimit.accessOrder)
+    cache = try Cache(configuration)
   }
 
   deinit { cache.close() }

@@ -59,7 +59,7 @@ package enum Limits {
   /// Rows of a table that one commit clears. If there are more, they are deleted later, slice by slice (B58).
   package static let clearedAtOnce = 1000
   /// Nanoseconds after which a slice of such a deletion ends.
-  package static let sliceNanoseconds: UInt64 = 8_000_000
+  package static let sliceNanoseconds: UInt64 = 1_000_000
   /// Events by which the log may exceed its limit before it is trimmed (B53).
   package static let logSlack: Int64 = 1000
   /// Unsent messages and changes of one user.

@@ -94,7 +94,7 @@ extension CacheReader {
     try db.all(
       """
       SELECT c.channel_url, s.id
-      FROM segment AS s INDEXED BY segment_by_kind
+      FROM segment AS s INDEXED BY segment_filling
       JOIN channel AS c ON c.id = s.channel
       WHERE s.kind = 1 AND s.state = 1
       """
