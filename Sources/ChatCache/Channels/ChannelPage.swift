@@ -54,11 +54,15 @@ extension CacheReader {
     _ query: ChannelQuery, of user: CachedUser, after: ChannelListKey?, limit: Int,
     _ columns: ChannelListSQL.Columns
   ) throws -> ChannelListSQL {
-    ChannelListSQL(
-      query, user: try isBeingCleared() ? .unknown : user.key, named: user.id, after: after, limit: limit,
+    let key = try shown(user)
+    return ChannelListSQL(
+      query, user: key, named: user.id, after: after, limit: limit,
       columns: columns.and(valueFor: query.order),
-      followed: query.order == .latestLastMessage ? try followedChannels(of: user.key) : .none)
+      followed: query.order == .latestLastMessage ? try followedChannels(of: key) : .none)
   }
+
+  /// The user whose channels are shown: nobody's while everything is being cleared.
+  private func shown(_ user: CachedUser) throws -> UserKey { try isBeingCleared() ? .unknown : user.key }
 
   /// The sort key of a row's channel. Its url, times and texts are the columns from `first` on, as at the end
   /// of `channelColumns`.
@@ -83,7 +87,7 @@ extension CacheReader {
     -> [ChannelURL]
   {
     guard
-      let sql = ChannelListSQL.withUnknownMembers(query, user: user.key, named: user.id, limit: limit)
+      let sql = ChannelListSQL.withUnknownMembers(query, user: try shown(user), named: user.id, limit: limit)
     else { return [] }
     var rows = try db.rows(composed: sql.text) { sql.bind(to: $0) }
     var urls: [ChannelURL] = []
@@ -93,7 +97,9 @@ extension CacheReader {
 
   /// Whether the list depends on data that the cache lacks (B8).
   private func isUndecided(_ query: ChannelQuery, _ user: CachedUser) throws -> Bool {
-    guard let sql = ChannelListSQL.undecided(query, user: user.key, named: user.id) else { return false }
+    guard let sql = ChannelListSQL.undecided(query, user: try shown(user), named: user.id) else {
+      return false
+    }
     var rows = try db.rows(composed: sql.text) { sql.bind(to: $0) }
     return try rows.next() != nil
   }

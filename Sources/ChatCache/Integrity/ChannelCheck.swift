@@ -14,7 +14,8 @@ import SQLite
 extension CacheReader {
   /// The faults of the channel; empty if it has none, or does not exist.
   func faults(of channel: ChannelKey) throws -> [Finding] {
-    guard var check = try ChannelCheck(self, channel) else { return [] }
+    // While everything is being cleared, channels lack rows.
+    guard try !isBeingCleared(), var check = try ChannelCheck(self, channel) else { return [] }
     try check.lookAtLine()
     try check.lookAtMessages()
     try check.lookAtTombstones()

@@ -177,7 +177,7 @@ extension CacheWriter {
     _ claim: ClosedRange<Position>, _ listing: MessageListing, _ context: ListingContext,
     _ batch: inout MessageBatch, _ thread: Int64?
   ) throws -> (isOverreaching: Bool, isUndoubted: Bool) {
-    try dropCleared(in: claim, &batch)
+    try dropCleared(in: claim, ofThread: thread, &batch)
     let came = Set(listing.rows.map(\.messageID))
     let positions = listing.rows.map(\.position)
     let (first, last) = (positions.min() ?? .end, positions.max() ?? .start)

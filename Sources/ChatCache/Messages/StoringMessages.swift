@@ -21,7 +21,10 @@ extension CacheWriter {
     // Each listing has its own request. It must not bring back what was cleared since then.
     for listing in listings where try isStill(listing, in: channel) {
       let proof = listing.window.listing(listing.rows.map(\.position))
-      let (isOverreaching, undoubted) = try doubtMissing(listing, listing.claims(proof), context, &batch)
+      let claims = listing.claims(proof)
+      // It would delete too many cleared rows at once: the next one comes when the upkeep has deleted them.
+      if try claims.contains(where: { try reader.hasManyCleared(in: $0, of: channel) }) { continue }
+      let (isOverreaching, undoubted) = try doubtMissing(listing, claims, context, &batch)
       let isOutdated = try proof.open.map {
         try reader.isOutdated($0, in: channel, since: listing.askedAt)
       }
@@ -157,18 +160,21 @@ extension CacheWriter {
       change.detail = piece.age.detail
       try append(change, at: piece.sequence)
     }
-    guard let version = [batch.sequence, batch.deletion].compactMap({ $0 }).max() else { return }
-    try db.run(
-      """
-      UPDATE channel
-      SET cached_messages = cached_messages + ?2, cached_bytes = cached_bytes + ?3
-      WHERE id = ?1
-      """
-    ) {
-      $0.bind(1, batch.channel.rawValue)
-      $0.bind(2, batch.rows)
-      $0.bind(3, batch.bytes)
+    let version = [batch.sequence, batch.deletion].compactMap { $0 }.max()
+    if version != nil || batch.rows != 0 || batch.bytes != 0 {
+      try db.run(
+        """
+        UPDATE channel
+        SET cached_messages = cached_messages + ?2, cached_bytes = cached_bytes + ?3
+        WHERE id = ?1
+        """
+      ) {
+        $0.bind(1, batch.channel.rawValue)
+        $0.bind(2, batch.rows)
+        $0.bind(3, batch.bytes)
+      }
     }
+    guard let version else { return }
     try tellMembers(of: batch, version: version)
   }
 

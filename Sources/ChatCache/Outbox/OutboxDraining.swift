@@ -108,10 +108,14 @@ extension CacheWriter {
     }
     let lane = try wake(laneKey, moment, isLinkBack: isLinkBack, policy)
     var progress = LaneProgress()
-    if mayBegin { progress.begun = try begin(laneKey, name, lane, moment, policy, random) }
+    let view = try reader.view(of: name.channel, for: user)
+    // Before all of the user's channels are listed nobody knows whether the user is a member.
+    let isListed = try view != nil || reader.isSynced(user) && !reader.isBeingCleared()
+    if mayBegin, isListed { progress.begun = try begin(laneKey, name, lane, view, moment, policy, random) }
     try releaseWithheld(in: laneKey)
     if progress.begun == nil, let next = try reader.laneStep(laneKey, now: moment).nextSendAt {
-      progress.nextTryIn = min(max(0, next - now), policy.longestWait)
+      let least = mayBegin && !isListed ? Self.unlistedWait : 0
+      progress.nextTryIn = min(max(least, next - now), policy.longestWait)
     }
     if let upload = try reader.nextUpload(in: laneKey)?.nextTryAt {
       progress.nextUploadIn = min(max(0, upload - now), policy.longestWait)
@@ -151,10 +155,9 @@ extension CacheWriter {
   }
 
   private func begin(
-    _ laneKey: OutboxLaneKey, _ name: OutboxLaneName, _ lane: OutboxLane, _ moment: Int64,
-    _ policy: OutboxPolicy, _ random: UInt64
+    _ laneKey: OutboxLaneKey, _ name: OutboxLaneName, _ lane: OutboxLane, _ view: ChannelView?,
+    _ moment: Int64, _ policy: OutboxPolicy, _ random: UInt64
   ) throws -> OutboxJob? {
-    let view = try reader.view(of: name.channel, for: laneKey.user)
     let newest = try view.flatMap { try reader.newestKnown(in: $0.channel) } ?? .start
     var begun: (row: OutboxRow, job: OutboxLane.Job)?
     var step = lane
@@ -194,11 +197,7 @@ extension CacheWriter {
   private func refusal(
     of row: OutboxRow, _ view: ChannelView?, _ user: UserID
   ) throws -> OutboxLane.Outcome? {
-    guard let view else {
-      // Before all of the user's channels are listed nobody knows whether the user is a member.
-      let isListed = try reader.cachedUser(user)?.isSynced == true && !reader.isBeingCleared()
-      return isListed ? .rejection(code: OutboxRow.notAMember) : .wait(until: now + Self.unlistedWait)
-    }
+    guard let view else { return .rejection(code: OutboxRow.notAMember) }
     if row.kind == .read {
       return try reader.unreadCount(view) > 0 ? .wait(until: now + ReadMark.waitMilliseconds) : nil
     }

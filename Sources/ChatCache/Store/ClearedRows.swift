@@ -57,6 +57,29 @@ extension CacheReader {
     }.flatMap { $0 } ?? 0
   }
 
+  /// Whether the stretch has more cleared messages than one commit deletes.
+  func hasManyCleared(in stretch: ClosedRange<Position>, of channel: ChannelKey) throws -> Bool {
+    let version = try clearedVersion(of: channel)
+    guard version > 0 else { return false }
+    return try db.first(
+      """
+      SELECT 1
+      FROM message
+      WHERE channel = ?1
+        AND (created_at, message_id) >= (?2, ?3)
+        AND (created_at, message_id) <= (?4, ?5)
+        AND version <= ?6
+      LIMIT 1 OFFSET ?7
+      """
+    ) {
+      CacheReader.bind($0, stretch, channel)
+      $0.bind(6, version)
+      $0.bind(7, Limits.clearedAtOnce)
+    } _: { _ in
+      true
+    } ?? false
+  }
+
   func storedMessages(of channel: ChannelKey, exceed most: Int) throws -> Bool {
     try db.first("SELECT cached_messages FROM channel WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
@@ -230,15 +253,51 @@ extension CacheWriter {
     return last.next
   }
 
-  /// Deletes the cleared messages of a stretch that an answer is about to cover.
-  func dropCleared(in stretch: ClosedRange<Position>, _ batch: inout MessageBatch) throws {
+  /// Deletes the cleared messages of a stretch that an answer is about to cover; of a thread's stretch, those
+  /// of the thread.
+  func dropCleared(
+    in stretch: ClosedRange<Position>, ofThread thread: Int64?, _ batch: inout MessageBatch
+  ) throws {
     let version = try batch.clearedVersion ?? reader.clearedVersion(of: batch.channel)
     batch.clearedVersion = version
     guard version > 0 else { return }
-    for row in try rows(of: batch.channel, version, stretch, atMost: .max) where row.isCleared {
+    let cleared =
+      if let thread {
+        try replies(to: thread, of: batch.channel, upTo: version, stretch)
+      } else {
+        try rows(of: batch.channel, version, stretch, atMost: .max).filter(\.isCleared)
+      }
+    for row in cleared {
       try deleteRow(at: row.position, in: batch.channel)
       batch.rows -= 1
       batch.bytes -= row.bytes
+    }
+  }
+
+  private func replies(
+    to parent: Int64, of channel: ChannelKey, upTo version: Int64, _ stretch: ClosedRange<Position>
+  ) throws -> [ClearedRow] {
+    try db.reading.all(
+      """
+      SELECT
+        created_at, message_id,
+        length(body) + coalesce(length(reactions), 0) + coalesce(length(metaarray), 0)
+          + coalesce(length(thread_info), 0) + coalesce(length(parent), 0)
+      FROM message INDEXED BY message_by_parent
+      WHERE channel = ?1
+        AND parent_id = ?7
+        AND (created_at, message_id) >= (?2, ?3)
+        AND (created_at, message_id) <= (?4, ?5)
+        AND version <= ?6
+      """
+    ) {
+      CacheReader.bind($0, stretch, channel)
+      $0.bind(6, version)
+      $0.bind(7, parent)
+    } _: {
+      ClearedRow(
+        position: Position(createdAt: $0.int64(0), messageID: $0.int64(1)), isCleared: true,
+        bytes: $0.int64(2))
     }
   }
 

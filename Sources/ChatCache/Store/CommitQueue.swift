@@ -260,7 +260,9 @@ private final class Writer {
       willAnswer()
       let now = Clock.system.monotonicNanoseconds()
       for (queued, result) in outcome.done {
-        if queued.queuedAt > 0 { log.writeTimes.note(nanoseconds: now - queued.queuedAt) }
+        if queued.queuedAt > 0, case .success = result {
+          log.writeTimes.note(nanoseconds: now - queued.queuedAt)
+        }
         queued.finish(result)
       }
       batch = outcome.retry

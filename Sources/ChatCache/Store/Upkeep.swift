@@ -149,16 +149,26 @@ final class Upkeep: Sendable {
     let (channels, users, isAll) = try readers.read(log) {
       (try $0.clearedChannels(), try $0.removedUsers(), try $0.clearsEverything() != nil)
     }
+    // What one damaged row makes fail does not keep the others waiting.
+    var failure: (any Error)?
+    func attempt(_ body: () throws -> Void) {
+      do { try body() } catch { failure = failure ?? error }
+    }
+    attempt {
+      while isAll, goesOn(), try queue.wait(.derived, { try $0.removeSliceOfEverything() }) {}
+    }
     for channel in channels {
-      var reached: ClearedReach? = ClearedReach()
-      while let after = reached, goesOn() {
-        reached = try queue.wait(.derived) { try $0.removeSlice(ofCleared: channel, after: after) }
+      attempt {
+        var reached: ClearedReach? = ClearedReach()
+        while let after = reached, goesOn() {
+          reached = try queue.wait(.derived) { try $0.removeSlice(ofCleared: channel, after: after) }
+        }
       }
     }
     for user in users {
-      while goesOn(), try queue.wait(.derived, { try $0.removeSlice(ofRemoved: user) }) {}
+      attempt { while goesOn(), try queue.wait(.derived, { try $0.removeSlice(ofRemoved: user) }) {} }
     }
-    while isAll, goesOn(), try queue.wait(.derived, { try $0.removeSliceOfEverything() }) {}
+    if let failure { throw failure }
   }
 
   /// Whether there may be another slice. Tells those who have waited long enough.

@@ -84,7 +84,8 @@ extension CacheReader {
 
   /// The connected users who are members of the channel, at most `most`.
   package func connectedMembers(of url: ChannelURL, atMost most: Int = .max) throws -> [UserID] {
-    try db.all(
+    guard try !isBeingCleared() else { return [] }
+    return try db.all(
       """
       SELECT u.user_id
       FROM channel AS c

@@ -254,7 +254,7 @@ extension Plan {
   /// The next job: of the class whose turn it is, or else of the first in order of importance that has one
   /// (B30).
   mutating func pick(now: Int64) -> SyncJob? {
-    if isClearing { return pickLane(now: now).map { .send($0) } }
+    if isClearing { return pickConnecting(now: now) ?? pickLane(now: now).map { .send($0) } }
     // A check that a client waits for is at most every second job. So clients who ask all the time do not
     // stop the other jobs.
     let awaited = first(.awaitedCheck, now: now).map { SyncJob.check($0.url) }

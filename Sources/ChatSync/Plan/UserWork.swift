@@ -178,6 +178,14 @@ extension Plan {
   }
 
   /// The job of the user who waits longest.
+  /// A user of whom the upstream is to be asked whether it knows the user.
+  func pickConnecting(now: Int64) -> SyncJob? {
+    users.names.first { name in
+      guard let work = users[name], case .connecting = work.phase else { return false }
+      return work.isFree && work.pollAt <= now
+    }.map { .connect($0) }
+  }
+
   mutating func pickForUser(now: Int64, isListing: Bool) -> SyncJob? {
     while let id = users.next(isListing: isListing, now: now), let work = users[id] {
       switch work.phase {

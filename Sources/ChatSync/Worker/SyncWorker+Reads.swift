@@ -25,6 +25,7 @@ extension SyncWorker {
 
   /// Fetches what changed among the user's channels, or, while a listing runs, the most recent channels.
   package func fetchChannels(of user: UserID) async -> SyncOutcome {
+    if plan.isClearing { return .failed(.busy(retryAfter: 1_000)) }
     if plan.status(of: user)?.phase == .connected, plan.pollNow(user, now: now) {
       return await nextPoll(of: user)
     }
@@ -60,6 +61,8 @@ extension SyncWorker {
   func read(_ name: Read, _ body: @escaping () async throws -> Void) async -> SyncOutcome {
     if let running = reads[name] { return await running.value }
     if let failure = linkFailure { return .failed(failure) }
+    // While everything is being cleared, nothing that comes is stored.
+    if plan.isClearing { return .failed(.busy(retryAfter: 1_000)) }
     guard reads.count < SyncWorker.readsAtOnce else { return .failed(.busy(retryAfter: 1_000)) }
     let task = Task { await self.attempt(body) }
     reads[name] = task

@@ -147,6 +147,7 @@ import Testing
     let waits = try lane.advance()
     #expect(waits.begun == nil && waits.nextTryIn == 1_000)
     #expect(try lane.rows.map(\.state) == [.waiting])
+    #expect(try lane.rows.map(\.attempts) == [0])
     try lane.cache.write { try $0.endListing(of: lane.world.alice) }
     lane.wall.withLock { $0 += 1_000 }
     #expect(try lane.advance().begun == nil)
