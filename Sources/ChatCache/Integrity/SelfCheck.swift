@@ -62,10 +62,7 @@ private struct SelfCheck {
       let indexes = file.indexes
       try heal { try $0.rebuild(indexes) }
     }
-    // While everything is being cleared, channels lack rows. `try?`: the checks themselves tell of a damaged
-    // file.
-    let isBeingCleared = try? value { try $0.isBeingCleared() }
-    if isBeingCleared != true { try lookAtRows(&report, heal) }
+    try lookAtRows(&report, heal)
     // A fault that SQLite does not report any more is repaired.
     let left = heal == nil || file.findings.isEmpty ? file : try fileReport()
     let complaints = Set(left.findings.map(\.detail))
@@ -125,7 +122,7 @@ private struct SelfCheck {
   private typealias Write = (@escaping @Sendable (CacheWriter) throws -> Void) throws -> Void
 
   private func lookForOrphans(in table: OwnedTable, _ write: Write?) throws -> [Finding] {
-    do {
+    try orDamage {
       var (rows, left): (Int64, Int64) = (0, 0)
       var next: Int64? = .min
       while let reached = next {
@@ -140,14 +137,11 @@ private struct SelfCheck {
       guard rows > 0 else { return [] }
       let finding = Finding(.orphans, "\(rows) rows of \(table.name) belong to no \(table.owner)")
       return [left == 0 ? finding.healed : finding]
-    } catch {
-      guard let message = SelfCheck.damage(error) else { throw error }
-      return [Finding(.file, message)]
     }
   }
 
   private func lookAtCounts(_ write: Write?) throws -> [Finding] {
-    do {
+    try orDamage {
       var (wrong, left) = (0, 0)
       var next: Int64? = -1
       while let reached = next {
@@ -160,9 +154,6 @@ private struct SelfCheck {
       guard wrong > 0 else { return [] }
       let finding = Finding(.counts, "\(wrong) rows of cached_count are not as many as there are")
       return [left == 0 ? finding.healed : finding]
-    } catch {
-      guard let message = SelfCheck.damage(error) else { throw error }
-      return [Finding(.file, message)]
     }
   }
 
@@ -170,22 +161,17 @@ private struct SelfCheck {
     _ write: Write?, _ faults: (CacheReader) throws -> [Finding],
     heal: @escaping @Sendable (CacheWriter) throws -> Void
   ) throws -> [Finding] {
-    do {
+    try orDamage {
       let found = try value(faults) ?? []
       guard !found.isEmpty, let write else { return found }
       try write(heal)
       let left = Set(try value(faults) ?? [])
       return found.map { left.contains($0) ? $0 : $0.healed }
-    } catch {
-      guard let message = SelfCheck.damage(error) else { throw error }
-      return [Finding(.file, message)]
     }
   }
 
-  private func look(
-    _ channel: ChannelKey, _ write: Write?
-  ) throws -> [Finding] {
-    do {
+  private func look(_ channel: ChannelKey, _ write: Write?) throws -> [Finding] {
+    try orDamage {
       let found = try value { try $0.faults(of: channel) } ?? []
       guard !found.isEmpty, let write else { return found }
       let healed = Guarded<[Finding]>([])
@@ -194,7 +180,12 @@ private struct SelfCheck {
         healed.withLock { $0 = faults }
       }
       return healed.withLock { $0 }
-    } catch {
+    }
+  }
+
+  /// The findings of a check; if it cannot read the file, SQLite's message about the damage.
+  private func orDamage(_ check: () throws -> [Finding]) throws -> [Finding] {
+    do { return try check() } catch {
       guard let message = SelfCheck.damage(error) else { throw error }
       return [Finding(.file, message)]
     }

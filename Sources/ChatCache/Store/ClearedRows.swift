@@ -235,7 +235,7 @@ extension CacheWriter {
   private func removeCleared(
     of channel: ChannelKey, upTo version: Int64, from reached: Position
   ) throws -> Position? {
-    let next = try rows(of: channel, version, reached...Position.end, atMost: Limits.trimmedRows)
+    let next = try rows(of: channel, version, from: reached)
     guard let last = next.last?.position else { return nil }
     let cleared = next.filter(\.isCleared)
     for row in cleared { try deleteRow(at: row.position, in: channel) }
@@ -261,69 +261,32 @@ extension CacheWriter {
     let version = try batch.clearedVersion ?? reader.clearedVersion(of: batch.channel)
     batch.clearedVersion = version
     guard version > 0 else { return }
-    let cleared =
-      if let thread {
-        try replies(to: thread, of: batch.channel, upTo: version, stretch)
-      } else {
-        try rows(of: batch.channel, version, stretch, atMost: .max).filter(\.isCleared)
-      }
-    for row in cleared {
-      try deleteRow(at: row.position, in: batch.channel)
-      batch.rows -= 1
-      batch.bytes -= row.bytes
-    }
-  }
-
-  private func replies(
-    to parent: Int64, of channel: ChannelKey, upTo version: Int64, _ stretch: ClosedRange<Position>
-  ) throws -> [ClearedRow] {
-    try db.reading.all(
-      """
-      SELECT
-        created_at, message_id,
-        length(body) + coalesce(length(reactions), 0) + coalesce(length(metaarray), 0)
-          + coalesce(length(thread_info), 0) + coalesce(length(parent), 0)
-      FROM message INDEXED BY message_by_parent
-      WHERE channel = ?1
-        AND parent_id = ?7
-        AND (created_at, message_id) >= (?2, ?3)
-        AND (created_at, message_id) <= (?4, ?5)
-        AND version <= ?6
-      """
-    ) {
-      CacheReader.bind($0, stretch, channel)
-      $0.bind(6, version)
-      $0.bind(7, parent)
-    } _: {
-      ClearedRow(
-        position: Position(createdAt: $0.int64(0), messageID: $0.int64(1)), isCleared: true,
-        bytes: $0.int64(2))
-    }
+    let cleared = try reader.messages(
+      in: stretch, of: batch.channel, notAfter: version, sparesReplies: false, thread: thread)
+    for position in cleared { try dropCleared(position.messageID, &batch) }
   }
 
   private struct ClearedRow { let position: Position, isCleared: Bool, bytes: Int64 }
 
-  /// The rows of a stretch, from the oldest.
-  private func rows(
-    of channel: ChannelKey, _ version: Int64, _ stretch: ClosedRange<Position>, atMost most: Int
-  ) throws -> [ClearedRow] {
+  /// The next rows from a position on, from the oldest.
+  private func rows(of channel: ChannelKey, _ version: Int64, from reached: Position) throws -> [ClearedRow] {
     try db.reading.all(
       """
       SELECT
-        created_at, message_id, version <= ?6,
+        created_at, message_id, version <= ?4,
         length(body) + coalesce(length(reactions), 0) + coalesce(length(metaarray), 0)
           + coalesce(length(thread_info), 0) + coalesce(length(parent), 0)
       FROM message
-      WHERE channel = ?1
-        AND (created_at, message_id) >= (?2, ?3)
-        AND (created_at, message_id) <= (?4, ?5)
+      WHERE channel = ?1 AND (created_at, message_id) >= (?2, ?3)
       ORDER BY created_at, message_id
-      LIMIT ?7
+      LIMIT ?5
       """
     ) {
-      CacheReader.bind($0, stretch, channel)
-      $0.bind(6, version)
-      $0.bind(7, most)
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, reached.createdAt)
+      $0.bind(3, reached.messageID)
+      $0.bind(4, version)
+      $0.bind(5, Limits.trimmedRows)
     } _: {
       ClearedRow(
         position: Position(createdAt: $0.int64(0), messageID: $0.int64(1)), isCleared: $0.bool(2),
@@ -334,7 +297,9 @@ extension CacheWriter {
   /// Deletes rows of a forgotten user, and in the end the user's own. True: more are left.
   func removeSlice(ofRemoved user: UserKey) throws -> Bool {
     let time = SliceTime()
-    while try removeMemberships(of: user) + removeRequests(of: user) > 0 { if time.isOver { return true } }
+    while try remove(CacheWriter.memberships, of: user) + remove(CacheWriter.requests, of: user) > 0 {
+      if time.isOver { return true }
+    }
     try db.run("DELETE FROM user WHERE id = ?1 AND is_removed = 1") { $0.bind(1, user.rawValue) }
     noteLeaving()
     // A commit without an event is not told to anybody.
@@ -342,31 +307,24 @@ extension CacheWriter {
     return false
   }
 
-  private func removeMemberships(of user: UserKey) throws -> Int {
-    try db.run(
-      """
-      DELETE FROM membership
-      WHERE user = ?1
-        AND channel IN (SELECT channel FROM membership WHERE user = ?1 ORDER BY channel LIMIT ?2)
-      """
-    ) {
+  private func remove(_ rows: StaticString, of user: UserKey) throws -> Int {
+    try db.run(rows) {
       $0.bind(1, user.rawValue)
       $0.bind(2, Limits.trimmedRows)
     }
   }
 
-  private func removeRequests(of user: UserKey) throws -> Int {
-    try db.run(
-      """
-      DELETE FROM request
-      WHERE user = ?1
-        AND request_id IN (SELECT request_id FROM request WHERE user = ?1 ORDER BY request_id LIMIT ?2)
-      """
-    ) {
-      $0.bind(1, user.rawValue)
-      $0.bind(2, Limits.trimmedRows)
-    }
-  }
+  private static let memberships: StaticString = """
+    DELETE FROM membership
+    WHERE user = ?1
+      AND channel IN (SELECT channel FROM membership WHERE user = ?1 ORDER BY channel LIMIT ?2)
+    """
+
+  private static let requests: StaticString = """
+    DELETE FROM request
+    WHERE user = ?1
+      AND request_id IN (SELECT request_id FROM request WHERE user = ?1 ORDER BY request_id LIMIT ?2)
+    """
 
   /// Deletes rows after everything was cleared: memberships, then channels with all they have, then events.
   /// True: more are left.
@@ -375,7 +333,7 @@ extension CacheWriter {
     let time = SliceTime()
     while !time.isOver {
       if let user = try reader.someMember() {
-        _ = try removeMemberships(of: user)
+        _ = try remove(CacheWriter.memberships, of: user)
       } else if let channel = try reader.someChannel() {
         try removeRows(of: channel)
       } else if try removeEvents(through: sequence) == 0 {

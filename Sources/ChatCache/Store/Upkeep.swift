@@ -149,7 +149,7 @@ final class Upkeep: Sendable {
     let (channels, users, isAll) = try readers.read(log) {
       (try $0.clearedChannels(), try $0.removedUsers(), try $0.clearsEverything() != nil)
     }
-    // What one damaged row makes fail does not keep the others waiting.
+    // If a damaged row makes one deletion fail, the other deletions still run.
     var failure: (any Error)?
     func attempt(_ body: () throws -> Void) {
       do { try body() } catch { failure = failure ?? error }

@@ -182,6 +182,41 @@ import Testing
     #expect(try Self.count("message", world.cache) == 0)
   }
 
+  @Test("B58 B64: while everything is being cleared readers are told of no channel, and a check of no fault")
+  func readers() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    let (url, alice, cache) = (world.url, world.alice, world.cache)
+    try world.listNewest(Self.rows(20), limit: 100)
+    try cache.write { try $0.db.run("UPDATE membership SET unread = 3") }
+    func seen() throws -> [Bool] {
+      try cache.read { reader in
+        let user = try #require(try reader.cachedUser(alice))
+        let channel = try #require(try reader.channelKey(of: url))
+        let lookup = ChannelLookup(ChannelQuery(), of: user.key, named: alice)
+        var isListed = false
+        try reader.eachListed(ChannelQuery(), of: user) { _ in
+          isListed = true
+          return true
+        }
+        return [
+          try reader.view(of: url, for: user.key) != nil, try reader.isJoined(user.key, in: url) != nil,
+          try reader.listed(channel, lookup) != nil, isListed, try !reader.connectedMembers(of: url).isEmpty,
+          try reader.unread(of: user.key).messages > 0, try cache.unread(of: alice).messages > 0,
+        ]
+      }
+    }
+    #expect(try seen() == Array(repeating: true, count: 7))
+    // The row alone: the upkeep is not told, so that this state lasts.
+    try cache.write { writer in
+      try writer.db.run("INSERT INTO meta (key, value) VALUES ('clearing', 1)")
+      try writer.db.run("DELETE FROM channel_metadata")
+      try writer.db.run("UPDATE channel SET reader_count = 500")
+    }
+    #expect(try seen() == Array(repeating: false, count: 7))
+    #expect(try cache.check().findings.isEmpty)
+  }
+
   @Test("B4: a user with many channels is unknown at once, and comes back as another one")
   func user() throws {
     let world = try ChannelWithMessages(mostCleared: 10)
