@@ -10,7 +10,7 @@ extension CacheWriter {
   package func store(
     _ channels: [ChannelRecord], of user: UserID, _ origin: ChannelOrigin
   ) throws -> [ChannelActivity] {
-    // A user who came into a channel now would keep rows that are about to be deleted.
+    // While everything is being cleared, a user who joined a channel would find rows that are about to go.
     guard let key = try reader.userKey(of: user), try reader.clearsEverything() == nil else { return [] }
     if case .changelog(let deleted, let next) = origin {
       for url in deleted { try removeMembership(of: user, in: url, .channelChangelog) }

@@ -32,8 +32,8 @@ struct CheckedIndex: Sendable {
 }
 
 extension CacheReader {
-  /// The most pages of a file that SQLite checks in one snapshot: 256 MiB, which take less than a second.
-  static let pagesCheckedAtOnce = (256 << 20) / 4096
+  /// The most pages of a file that SQLite checks in one snapshot: 256 MiB.
+  static let pagesCheckedAtOnce = (256 << 20) / WALLimits.pageBytes
   /// The most rows of a table that SQLite checks in one snapshot.
   private static let rowsCheckedAtOnce = 200_000
 

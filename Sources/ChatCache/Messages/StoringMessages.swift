@@ -22,7 +22,8 @@ extension CacheWriter {
     for listing in listings where try isStill(listing, in: channel) {
       let proof = listing.window.listing(listing.rows.map(\.position))
       let claims = listing.claims(proof)
-      // It would delete too many cleared rows at once: the next one comes when the upkeep has deleted them.
+      // Storing it would delete too many cleared rows in one commit. A later listing is stored, when the
+      // upkeep has deleted them.
       if try claims.contains(where: { try reader.hasManyCleared(in: $0, of: channel) }) { continue }
       let (isOverreaching, undoubted) = try doubtMissing(listing, claims, context, &batch)
       let isOutdated = try proof.open.map {

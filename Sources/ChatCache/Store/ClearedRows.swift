@@ -7,8 +7,8 @@ import SQLite
 // they are deleted in the background, one slice per commit, so that other writes go in between (B58).
 //
 // A channel's messages: the whole line is a gap, and `channel.cleared_version` is the sequence of the clear.
-// Messages of that version or older are deleted. An answer that brings one of them, or lacks it where it
-// should be, is stored as if that message had not been stored.
+// Messages of that version or older are deleted. An answer is stored as if the cleared messages of its
+// stretch were deleted already.
 //
 // Everything: `meta.clearing` is the log's sequence at the clear. Until all is deleted, no user is in any
 // channel as far as readers are told, and no answer about channels is stored. Then the rest is cleared in one
@@ -193,14 +193,22 @@ extension CacheWriter {
 
   /// Deletes a stored message that was cleared, because an answer brings it again.
   func dropCleared(_ id: Int64, _ batch: inout MessageBatch) throws {
-    let version = try batch.clearedVersion ?? reader.clearedVersion(of: batch.channel)
-    batch.clearedVersion = version
+    let version = try clearedVersion(&batch)
     guard version > 0, let row = try reader.doomed(id, in: batch.channel), row.version <= version else {
       return
     }
     try deleteRow(at: row.counted.position, in: batch.channel)
     batch.rows -= 1
     batch.bytes -= row.bytes
+  }
+}
+
+extension CacheWriter {
+  /// The sequence at which the batch's channel was cleared, looked up once; 0: no cleared messages are left.
+  private func clearedVersion(_ batch: inout MessageBatch) throws -> Int64 {
+    let version = try batch.clearedVersion ?? reader.clearedVersion(of: batch.channel)
+    batch.clearedVersion = version
+    return version
   }
 }
 
@@ -258,8 +266,7 @@ extension CacheWriter {
   func dropCleared(
     in stretch: ClosedRange<Position>, ofThread thread: Int64?, _ batch: inout MessageBatch
   ) throws {
-    let version = try batch.clearedVersion ?? reader.clearedVersion(of: batch.channel)
-    batch.clearedVersion = version
+    let version = try clearedVersion(&batch)
     guard version > 0 else { return }
     let cleared = try reader.messages(
       in: stretch, of: batch.channel, notAfter: version, sparesReplies: false, thread: thread)
@@ -302,7 +309,7 @@ extension CacheWriter {
     }
     try db.run("DELETE FROM user WHERE id = ?1 AND is_removed = 1") { $0.bind(1, user.rawValue) }
     noteLeaving()
-    // A commit without an event is not told to anybody.
+    // The upkeep hears only of commits with an event, and must hear that the user left.
     try append(Change(.connection, .channelRefresh, user: user))
     return false
   }

@@ -94,7 +94,7 @@ extension CacheWriter {
 
   /// Clears all cached data and begins a new epoch, so that every cursor expires (B52). Unsent rows stay
   /// unless `withUnsent`. Users stay, and their sync begins again. If the rows are many, they are deleted
-  /// later (`ClearedRows`). `isRest`: that is done, and what is left is cleared now.
+  /// later (`ClearedRows`). `isRest`: the slices are done, and the last rows go now.
   package func clearAll(withUnsent: Bool, isRest: Bool = false) throws {
     if withUnsent { try clearUnsent() }
     let through = try reader.lastChange()

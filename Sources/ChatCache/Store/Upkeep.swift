@@ -20,11 +20,11 @@ final class Upkeep: Sendable {
     /// Whether there may be cleared rows. True at the start, when that is unknown.
     var mayBeCleared = true
     var isRemovingCleared = false
-    /// Calls for when no cleared rows are left, or their time has come.
+    /// The requests that wait until no cleared rows are left, or until `end` (monotonic ns).
     var whenCleared: [(end: UInt64, told: @Sendable () -> Void)] = []
     var isStopping = false
 
-    /// Takes the calls whose time has come at that moment.
+    /// Takes the requests that have waited long enough at that moment.
     mutating func takeWhenCleared(at moment: UInt64 = .max) -> [@Sendable () -> Void] {
       defer { whenCleared.removeAll { $0.end <= moment } }
       return whenCleared.filter { $0.end <= moment }.map(\.told)
@@ -65,8 +65,8 @@ final class Upkeep: Sendable {
     for told in state.read({ $0.takeWhenCleared() }) { told() }
   }
 
-  /// Calls `told` once the rows that were cleared before this call are deleted, the cache closes, or slices
-  /// took so many milliseconds. True: there are no such rows, and `told` is not called.
+  /// Calls `told` when the rows that were cleared before this call are deleted, after that many milliseconds,
+  /// or when the cache closes. True: there are no such rows, and `told` is not called.
   func areClearedRowsDeleted(within milliseconds: Int, else told: @escaping @Sendable () -> Void) -> Bool {
     let end = Clock.system.monotonicNanoseconds() + UInt64(milliseconds) * 1_000_000
     return state.read { state in
@@ -110,7 +110,7 @@ final class Upkeep: Sendable {
     }
   }
 
-  /// False: it failed, which is logged under that name.
+  /// Runs `body`. If it fails, logs `event` and returns false.
   private func attempt(_ event: StaticString, _ body: () throws -> Void) -> Bool {
     do {
       try body()
