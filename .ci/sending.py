@@ -85,13 +85,14 @@ class Network(Proxy):
         self.sends, self.under_way = collections.defaultdict(list), {}
         super().__init__(target)
 
-    def passes(self, pair, is_asked, data):
+    def passes(self, pair, is_asked, data, came):
         if is_asked:
             # If an answer came before, it is whole, and this is the next request.
             if self.said.pop(pair, None) is not None:
                 self.asked.pop(pair, None)
             if pair not in self.asked:
-                self.began[pair] = time.monotonic()
+                # Its service may have been killed while a slow network kept it back.
+                self.began[pair] = came
             asked = self.asked.setdefault(pair, bytearray())
             asked += data[:max(0, self.HEAD - len(asked))]
             name = self.name(asked)

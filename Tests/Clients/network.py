@@ -59,6 +59,7 @@ class Proxy:
         is_silent = False
         try:
             while data := source.recv(16384):
+                came = time.monotonic()
                 is_silent = is_silent or self.fault == "silent"
                 if is_silent:
                     continue
@@ -70,7 +71,7 @@ class Proxy:
                 if self.fault == "cut" and random.random() < 0.3:
                     sink.sendall(data[: random.randrange(len(data))])
                     break
-                self.passes(pair, source is pair[0], data)
+                self.passes(pair, source is pair[0], data, came)
                 sink.sendall(data)
         except OSError:
             pass
@@ -79,8 +80,11 @@ class Proxy:
     def answer(self, data):
         """What is answered in the server's place; nothing: the server is asked."""
 
-    def passes(self, pair, is_asked, data):
-        """A piece is about to be passed on whole: of a request, or of an answer. So what follows it is noted later."""
+    def passes(self, pair, is_asked, data, came):
+        """A piece that came then is about to be passed on whole: of a request, or of an answer.
+
+        So what follows it is noted later.
+        """
 
     def end(self, pair):
         with self.lock:
