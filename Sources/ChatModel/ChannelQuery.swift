@@ -76,7 +76,7 @@ package struct ChannelQuery: Hashable, Sendable {
   package var customTypePrefix: String?
   /// Only channels whose name contains this, in any case.
   package var nameContains: String?
-  /// Only channels that the user joined, or is invited to.
+  /// Whether to show joined channels, channels with an invitation, or both.
   package var memberState = MemberState.all
   /// Only channels with unread messages.
   package var unread = Unread.all

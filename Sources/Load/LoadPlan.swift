@@ -13,7 +13,7 @@ package struct LoadPlan: Sendable, Equatable {
   /// The members that a channel has at least, if there are so many users.
   private static let fewestMembers = 10
 
-  /// A plan of these sizes, each at least 1, with at most as many parked polls as users.
+  /// A plan of these sizes. Requires that each is at least 1, and that `parked` is at most `users`.
   package init(users: Int, channels: Int, parked: Int) {
     self.users = users
     self.channels = channels

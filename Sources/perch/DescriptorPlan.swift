@@ -49,7 +49,8 @@ struct DescriptorPlan: Equatable {
     let database = 2 * (wanted.workers + 12) + 8
     // Sockets, name lookups, and what wakes the transfers.
     let upstream = wanted.upstreamRequests + 8
-    // An epoll and an eventfd for each worker and what watches connections; the listening socket.
+    // For each worker the library's epoll, our own and an eventfd. Besides them two epolls, three eventfds,
+    // and the listening socket.
     let server = 3 * wanted.workers + 6
     // The operators' address has one worker, and its connections.
     adminConnections = min(wanted.adminConnections, max(limit / 16, 4))

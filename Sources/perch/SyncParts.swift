@@ -49,14 +49,14 @@ struct SyncParts {
     Setting("upstream-in-flight", .number(1...64), default: "4", "requests to the chat server at once"),
     Setting(
       "upstream-rate", .number(0...10_000), default: "0",
-      "requests per second to the chat server, at most half polls of open channels; 0: no limit, for polls: 5"
+      "most requests per second to the chat server, at most half for open channels; 0: no limit, for these 5"
     ),
     Setting(
       "poll-interval", .duration, default: "2s", "time between two polls of a channel that a client has open"
     ),
     Setting(
       "idle-poll-interval", .duration, default: "0",
-      "time between two polls for a user with nothing open; 0: 30s, or 4 poll intervals if one is below 2s"),
+      "time between two polls for a user with nothing open; 0: 30s, or 4 poll intervals of less than 2s"),
     Setting("backoff-max", .duration, default: "60s", "the longest wait after failures of the upstream"),
     Setting(
       "prefetch-messages", .number(0...100_000), default: "200",

@@ -7,7 +7,7 @@ import Platform
 /// ready, follow it, dispose of it.
 struct OpenViews<View: Sendable>: Sendable {
   let context: CollectionContext
-  /// The path below which these views are.
+  /// The path of these views. A request appends a view's id.
   let path: String
   let find: @Sendable (Collections, _ name: String, UserID) throws -> View
   /// Whether the view may be answered; `makeReady` stores what is missing for that.

@@ -125,8 +125,8 @@ final class Poll: Follower {
     ) { [self] in try end { try look(isLast: isLast) } }
   }
 
-  /// The answer to an equal poll of the view in this moment. The view is the caller's own: that was checked
-  /// when this poll began, and removing a view ends the moment.
+  /// The answer that an equal poll of this view got in the same `Moment`. The view is the caller's: this poll
+  /// checked that when it began. Removing a view begins another moment.
   private func known(_ moment: SharedAnswers.Moment) -> SharedResponse? {
     guard let asked = asked(moment), let known = context.shared.recent(asked),
       context.route.gate.admitsStill(caller),

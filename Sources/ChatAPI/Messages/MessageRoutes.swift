@@ -123,7 +123,7 @@ private final class MessagePageRequest {
     let isAway = link.isOffline || hasFailed
     if isAway, ground.mayBeMissing { tag.add(1) }
     let isKnown = tag.isKnown(to: request)
-    // After a failed fetch there is no shortcut: the client's next request tries again.
+    // After a failed fetch no 304 is remembered, so that the client's next request asks the upstream again.
     let again = mayFetch && query.filter.parent == nil ? stillHolds(caller, access, ground.tail) : nil
     if isKnown, !mayFetch || isWhole(ground, link) {
       if mayFetch, ground.mayBeMissing, preferences.mode != .never { status = .offline }

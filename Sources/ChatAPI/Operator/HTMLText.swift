@@ -18,7 +18,7 @@ enum HTMLText {
     return out
   }
 
-  /// Text with `code` in backquotes.
+  /// The text as HTML. What stands between backquotes becomes a `<code>` element.
   static func inline(_ text: String) -> String {
     var out = ""
     for (index, part) in text.split(separator: "`", omittingEmptySubsequences: false).enumerated() {

@@ -51,7 +51,7 @@ enum ProblemTable {
       "Have an HTTP library write the request."),
     Meaning(
       400, "unreadable_body",
-      "The webhook's body is signed, but is no JSON object with `category` and `channel`.",
+      "The webhook's body is signed, but is no JSON object.",
       "Look at what the chat server is set to send."),
     Meaning(
       400, "user_header_refused",

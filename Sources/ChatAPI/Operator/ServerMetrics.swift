@@ -14,7 +14,8 @@ package enum ServerMetrics {
       "perch_http_requests_running", .gauge, "Requests begun and not answered to the end, parked ones too.",
       Int64(server.counters.running))
     text.begin(
-      "perch_http_refused_total", .counter, "Requests refused at a bound: 431, 414, 413, or 503 for bodies.")
+      "perch_http_refused_total", .counter,
+      "Requests beyond a limit: 431, 414, 413, or 503 if bodies take too much.")
     for bound in ServerCounters.Bound.allCases {
       text.sample(
         "perch_http_refused_total", label: "bound=\"\(bound.rawValue)\"",

@@ -40,7 +40,7 @@ extension Problem {
     case .unreadable(nil):
       self.init(
         400, "unreadable_body",
-        detail: "The body is signed but is no JSON object: give one with `category` and `channel`.")
+        detail: "The body is signed but is no JSON object: give one with `category`.")
     case .stopping:
       self.init(
         503, "stopping", detail: "The service is stopping: try again.", headers: [("Retry-After", "1")])

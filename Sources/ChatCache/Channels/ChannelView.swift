@@ -50,7 +50,7 @@ package struct ChannelView: Sendable, Equatable {
 }
 
 extension CacheReader {
-  /// The user; nil if the user never connected here.
+  /// The user; nil if the cache has no such user.
   package func cachedUser(_ user: UserID) throws -> CachedUser? {
     try db.first("SELECT id, phase, is_synced, version FROM user WHERE user_id = ?1") {
       $0.bind(1, user.text)

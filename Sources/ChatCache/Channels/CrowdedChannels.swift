@@ -5,8 +5,9 @@ import SQLite
 // no membership: the position in each member's list and the counts of unread messages are computed when
 // somebody asks (the view `unread_message`).
 //
-// A member follows a crowded channel whose last message is at or after the member's floor; `sort_at` of the
-// row says so. Other members of it have a position in their list as in other channels.
+// A member of a crowded channel follows it if its last message is at or after the member's floor. The
+// membership's `sort_at` is then `ChannelColumns.follows`. Other members have a position in their list as in
+// other channels.
 
 extension ChannelColumns {
   /// The value of `sort_at` of members who follow a crowded channel: below every position in a list.

@@ -47,7 +47,7 @@ package struct PagePlan: Hashable, Sendable {
     !(isReadToEdge && (older == .beginning || older == .floor))
   }
 
-  /// Whether a newer page exists, given that this one read all rows up to the range's upper end.
+  /// Whether a newer page may exist. `isReadToEdge`: this page has all rows up to the range's upper end.
   package func hasNext(isReadToEdge: Bool) -> Bool { !(isReadToEdge && newer == .tail) }
 }
 

@@ -122,8 +122,9 @@ package struct Listing: Sendable {
   /// The same for its newer end.
   private var endsAmongNewer: Bool { !isPagedByID && newerLimit > 0 && newerCount == 0 && anchorCount > 0 }
 
-  /// The claim's positions above its last row: no row proves that they are in the past. Nil: there are none,
-  /// or the anchor is a message at or above the claim's end, which proves it.
+  /// The part of the claim above the listing's last row. No row proves that these positions are in the past.
+  /// Nil: there is no such part, or the anchor is a message at or above the claim's end. Such an anchor is
+  /// the proof.
   package var open: ClosedRange<Position>? {
     guard let claim else { return nil }
     if case .message(let position) = anchor, claim.upperBound <= position { return nil }

@@ -5,7 +5,7 @@ import SQLite
 // for all users.
 
 extension CacheReader {
-  /// The users that one snapshot counts.
+  /// The most users whose counts one snapshot checks.
   private static let counted = 100
 
   /// The users after `reached` whose numbers are wrong, and the last one that was counted; nil: no user is

@@ -4,12 +4,12 @@ import SQLite
 
 // The invariants of one channel. Other code relies on each of them.
 //
-// The channel's row: its bodies are JSON; `name_key` is the key of `name`; both tables have the same
-// metadata. Coverage: the segments tile the line. Messages: each body and part is JSON; a body has its row's
-// id and time; no message is stored twice, before 1970, or together with its tombstone. The channel's counts
-// are those of its rows. The last message's columns are all set or all NULL, and agree with one another.
-// Memberships: the columns of list orders agree with the channel; no count is below zero. No version is
-// beyond the log's end.
+// The channel's row: its bodies are JSON; `name_key` is the key of `name`; `metadata` agrees with the table
+// `channel_metadata`. Coverage: the segments tile the line. Messages: each body and part is JSON; a body has
+// its row's id and time; no message is stored twice, before 1970, or together with its tombstone. The
+// channel's counts are those of its rows. The last message's columns are all set or all NULL, and agree with
+// one another. Memberships: the columns of list orders agree with the channel; no count is below zero. No
+// version is beyond the log's end.
 
 extension CacheReader {
   /// The faults of the channel; empty if it has none, or does not exist.
@@ -25,7 +25,8 @@ extension CacheReader {
     return check.found
   }
 
-  /// The log's last sequence, as far as this snapshot can know.
+  /// The highest sequence that a row of this snapshot may have: the log's last, or the snapshot's if that is
+  /// higher.
   func lastNumber() throws -> Int64 { try max(log.head, lastChange()) }
 }
 
@@ -73,10 +74,11 @@ private struct ChannelCheck {
       if !json.reads(fieldsOf: row.bytes(7)) { notes.append((.channel, "body is not JSON")) }
       if !json.reads(row.bytes(8), .object) { notes.append((.channel, "read_receipts is not a JSON object")) }
       if row.int64(14) != row.int64(15) {
-        notes.append((.channel, "reader_count is \(row.int64(14)), of \(row.int64(15)) read positions"))
+        notes.append(
+          (.channel, "reader_count is \(row.int64(14)), for \(row.int64(15)) stored read positions"))
       }
       if row.int64(10) > end {
-        notes.append((.version, "the channel's version is \(row.int64(10)), the log's last \(end)"))
+        notes.append((.version, "the channel's version \(row.int64(10)) is beyond the log's end \(end)"))
       }
       if let wrong = json.wrongLastMessage(row) { notes.append((.lastMessage, wrong)) }
       let metadata = row.isNull(9) ? nil : json.texts(row.bytes(9))
@@ -105,7 +107,7 @@ private struct ChannelCheck {
       true
     }
     if strange == true || !rows.isEmpty && Coverage(rows: rows) == nil {
-      note(.coverage, "the \(rows.count) segments do not tile the line")
+      note(.coverage, "the \(rows.count) segments overlap, leave a hole, or are invalid")
     }
   }
 
@@ -130,7 +132,7 @@ private struct ChannelCheck {
       if row.int64(2) > end { fault("has a version beyond the log's end", id) }
       if !(0...3).contains(row.int64(3)) { fault("has an unknown type", id) }
       if !json.speaks(row.bytes(4), of: id, at: row.int64(0)) {
-        fault("has a body that is not its own JSON", id)
+        fault("has a body that is not JSON, or is that of another message", id)
       }
       for column in 5...8 where !row.isNull(Int32(column)) {
         if !json.reads(row.bytes(Int32(column))) { fault("has a part that is not JSON", id) }
@@ -139,7 +141,7 @@ private struct ChannelCheck {
         fault("has mentions that cannot be read", id)
       }
       if id == facts.lastMessageID, row.int64(0) != facts.lastMessageAt {
-        fault("is the channel's last one, with another time", id)
+        fault("is the channel's last message, but last_message_at differs from its time", id)
       }
     }
     for (text, (first, count)) in faults.sorted(by: { $0.key < $1.key }) {
@@ -181,7 +183,7 @@ private struct ChannelCheck {
     } _: {
       $0.int64(0)
     }
-    if let double { note(.message, "message \(double) is stored twice, with two times") }
+    if let double { note(.message, "message \(double) is stored twice, at different times") }
   }
 
   mutating func lookAtMetadata() throws {
@@ -226,12 +228,12 @@ private struct ChannelCheck {
       if !row.string(1).hasSameBytes(as: facts.url) || !row.string(2).hasSameBytes(as: facts.nameKey)
         || row.int64(3) != facts.createdAt
       {
-        note(.listPosition, "the copies \(owner) are not the channel's")
+        note(.listPosition, "channel_url, name_key or created_at \(owner) differs from the channel's")
       }
       if row.int64(4) != sortAt { note(.listPosition, "sort_at \(owner) is \(row.int64(4)), not \(sortAt)") }
       if row.int64(6) < 0 || row.int64(7) < 0 { note(.listPosition, "a count \(owner) is below zero") }
       if row.int64(8) > end {
-        note(.version, "the version \(owner) is \(row.int64(8)), the log's last \(end)")
+        note(.version, "the version \(owner) is \(row.int64(8)), beyond the log's end \(end)")
       }
       if !row.isNull(9), !json.reads(row.bytes(9)) { note(.channel, "the inviter \(owner) is not JSON") }
     }

@@ -33,8 +33,8 @@ extension CacheWriter {
     return try reader.faults(of: channel).isEmpty ? faults.map(\.healed) : faults
   }
 
-  /// Deletes the messages, as clearing does, and the tombstones of messages that were stored: one of the two
-  /// was wrong.
+  /// Deletes the messages, as clearing does. Where a message and its tombstone are both stored, one of them
+  /// is wrong, so the tombstone is deleted, too.
   private func forgetMessages(of channel: ChannelKey, hasWrongLast: Bool) throws {
     try db.run(
       """

@@ -2,8 +2,8 @@ import ChatModel
 import JSON
 import SQLite
 
-// Checks the file as a whole, and rows outside of channels: SQLite's own check, rows whose channel or user is
-// gone, unreadable events, unsent messages and changes.
+// Checks the file as a whole, and rows outside of channels: SQLite's own check, unreadable events, unsent
+// messages and changes. `Orphans.swift` checks rows whose channel or user is gone.
 
 /// The result of SQLite's own check.
 struct FileReport {
@@ -40,7 +40,8 @@ struct FileReport {
     return nil
   }
 
-  /// "NULL value in a.b", "CHECK constraint failed in a", "non-INTEGER value in a.b", "NUMERIC value in a.b".
+  /// Whether the line is about rows that break a constraint: "NULL value in a.b", "CHECK constraint failed in
+  /// a", "non-INTEGER value in a.b", "NUMERIC value in a.b".
   private static func isAboutRows(_ line: String) -> Bool {
     line.hasPrefix("CHECK constraint failed in ") || line.contains(" value in ")
   }
@@ -87,8 +88,8 @@ extension CacheReader {
     }
   }
 
-  /// Reports unsent messages and changes that cannot be sent or answered as they are. Only their user may
-  /// delete them, so they stay.
+  /// Reports unsent messages and changes that cannot be sent, or shown in an answer, as they are stored. Only
+  /// their user may delete them, so they stay.
   func unsentFaults() throws -> [Finding] {
     let json = JSONParser()
     var found: [Finding] = []
@@ -110,9 +111,9 @@ extension CacheReader {
       }
       do { _ = try CacheReader.outboxRow(row) } catch { note("cannot be read: \(error)") }
       if !json.reads(row.bytes(22), .object) { note("has params that are not a JSON object") }
-      // Only messages have a body: answers do not show a change by itself.
-      let isDrawn = row.bytes(23).count > 0 || OutboxRow.Kind(rawValue: row.string(2))?.isMessage ?? true
-      if isDrawn, !json.reads(fieldsOf: row.bytes(23)) { note("has a body that is not JSON") }
+      // A change needs no body, because answers show it only within its message. A message needs one.
+      let needsBody = row.bytes(23).count > 0 || OutboxRow.Kind(rawValue: row.string(2))?.isMessage ?? true
+      if needsBody, !json.reads(fieldsOf: row.bytes(23)) { note("has a body that is not JSON") }
       if !row.bool(25) { note("is of no user") }
       if !row.bool(26) { note("has no request that is remembered") }
     }

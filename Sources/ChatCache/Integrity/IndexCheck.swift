@@ -4,15 +4,16 @@ import SQLite
 // The check of a large file's tables and indexes while the service writes. SQLite's own check of the whole
 // file would hold one snapshot for minutes, and the write-ahead log would grow meanwhile. So each table is
 // checked in a snapshot of its own: a small one by SQLite, a large one by comparing how many entries its
-// indexes have, and messages channel by channel, entry by entry. `perch check` runs SQLite's own check.
+// indexes have, and messages channel by channel, entry by entry. The indexes of UNIQUE constraints are not
+// compared. `perch check` runs SQLite's own check.
 
 /// A table with its indexes.
 struct CheckedTable: Sendable {
   let name: String
   let indexes: [CheckedIndex]
-  /// A column that no index has; nil: there is none, and SQLite checks the table, however large. SQLite
-  /// counts in any index that has what a statement needs, so the statement that counts the table's rows needs
-  /// this column.
+  /// A column that no index has. The statement that counts the table's rows reads it, so that SQLite counts
+  /// in the table and not in an index. Nil: there is no such column, and SQLite checks the table itself,
+  /// however large.
   let column: String?
 
   func count(ofRowsIn index: CheckedIndex) -> String? {
@@ -136,7 +137,8 @@ extension CacheReader {
   }
 }
 
-/// A number for a set of entries, whatever their order: two sets that differ have the same by chance alone.
+/// A digest of a set of entries that does not depend on their order. Different sets have the same digest only
+/// by chance.
 private struct EntryDigest: Equatable {
   private var count = 0
   private var sum: UInt64 = 0

@@ -1,7 +1,8 @@
 import ChatModel
 import SQLite
 
-// Rows whose channel or user is gone. The upstream can give all of them again, so they are deleted.
+// Rows whose channel or user is gone. They are deleted: the upstream can give the cached ones again, and
+// nobody can ask for a view whose user is gone.
 
 /// A table whose rows belong to channels or users.
 struct OwnedTable: Sendable {
@@ -25,7 +26,7 @@ struct OwnedTable: Sendable {
 }
 
 extension CacheReader {
-  /// The owners that one snapshot looks up.
+  /// The most owners that one snapshot looks up.
   private static let owners = 5000
 
   /// The missing owners among the next ones after `reached`, and the last one that was looked up; nil: no

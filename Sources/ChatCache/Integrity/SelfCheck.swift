@@ -3,14 +3,14 @@ import Glibc
 import Platform
 import SQLite
 
-// The self-check (B64) checks everything that must hold of the file. It runs only on demand, so that the time
-// of a start does not depend on the cache's size.
+// The self-check (B64) checks every invariant of the file. It runs only on demand, so that the time of a
+// start does not depend on the cache's size.
 //
 // The order: SQLite's own check, or, of a large file that a service writes, a check in parts (`IndexCheck`);
 // rows without a channel or user, events, unsent rows; then one channel after the other, each in a snapshot
 // of its own, so that nothing is held up; then the counts. One write resets an inconsistent channel, and
-// checks it again first, since it may have changed. Unsent messages are reported and never changed. Nothing
-// is written into a file that is damaged itself.
+// checks it again first, since it may have changed. Unsent messages are reported and never changed; their
+// counts are corrected. Nothing is written into a file that is damaged itself.
 
 extension Cache {
   /// Checks everything, repairs what can be fetched or derived again, and returns the findings. It reads the
@@ -152,7 +152,7 @@ private struct SelfCheck {
         next = found.reached
       }
       guard wrong > 0 else { return [] }
-      let finding = Finding(.counts, "\(wrong) rows of cached_count are not as many as there are")
+      let finding = Finding(.counts, "the counts of \(wrong) users in cached_count are wrong")
       return [left == 0 ? finding.healed : finding]
     }
   }

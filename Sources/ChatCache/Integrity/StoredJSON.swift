@@ -44,7 +44,7 @@ extension JSONParser {
   func wrongLastMessage(_ row: Row) -> String? {
     let parts = (4...6).filter { !row.isNull(Int32($0)) }.count
     if parts == 0 { return nil }
-    guard parts == 3 else { return "only a part of the last message is there" }
+    guard parts == 3 else { return "only some of last_message, last_message_at and last_message_id are set" }
     return isMessage(row.bytes(6), row.int64(5), row.int64(4))
       ? nil : "last_message is not the JSON of message \(row.int64(5))"
   }

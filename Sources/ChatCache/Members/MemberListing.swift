@@ -109,7 +109,7 @@ extension CacheWriter {
 }
 
 extension CacheReader {
-  /// The stored members by whether this complete listing showed them.
+  /// The stored members, split into those that this complete listing showed and those that it did not.
   package func shownMembers(of url: ChannelURL, by listing: MemberListing) throws -> ShownMembers {
     guard let channel = try channelKey(of: url), try lastListing(of: channel) == listing.number else {
       return ShownMembers()

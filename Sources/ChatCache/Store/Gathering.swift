@@ -23,7 +23,7 @@ struct Gathering {
   private let deadline: UInt64
   /// The number of clients' writes taken in.
   private var promises = 0
-  /// The number of answers to sends taken in, and how many of them make a batch.
+  /// The number of answers to sends that the batch has, and the number at which it stops waiting for more.
   private var answers = 0
   private var expectedAnswers = 0
   /// The batch stops waiting at this moment unless another write comes (monotonic ns). Nil while the last

@@ -40,7 +40,7 @@ final class ReaderPool: Sendable {
     }
   }
 
-  /// Runs `body` while the pool keeps no snapshot beyond its reader.
+  /// Runs `body`. Meanwhile each snapshot ends with its read, because checkpoints wait for snapshots.
   func withoutKeptSnapshots<Result>(_ body: () throws -> Result) rethrows -> Result {
     try connections.withoutKeptSnapshots(body)
   }

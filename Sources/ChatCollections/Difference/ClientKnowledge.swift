@@ -12,7 +12,7 @@ package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
     /// Nothing is remembered.
     package static var nothing: Shown { Shown(versions: [:], isWhole: false) }
 
-    /// All of a view.
+    /// The client has the whole view, in these versions.
     package init(all versions: [Name: Int64]) { self.init(versions: versions, isWhole: true) }
 
     private init(versions: [Name: Int64], isWhole: Bool) {
@@ -49,12 +49,12 @@ package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
     shown(at: sequence).knowledge(of: name)
   }
 
-  /// The client was answered up to `sequence`, at which it has all of this.
+  /// Notes an answer up to `sequence`. With it the client has exactly `versions`.
   package mutating func answered(at sequence: Int64, showing versions: [Name: Int64]) {
     answered(at: sequence, Shown(all: versions))
   }
 
-  /// The client was answered up to `sequence`, at which it has this.
+  /// Notes an answer up to `sequence`. With it the client has `shown`.
   package mutating func answered(at sequence: Int64, _ shown: Shown) {
     moments.removeAll { $0.sequence == sequence }
     moments.append(Moment(sequence: sequence, shown: shown))

@@ -194,7 +194,7 @@ package final class ChangeSubscriptions: Sendable {
   }
 
   /// Wakes the subscribers of these groups, some groups at a time, so that the first are woken before all are
-  /// found. Subscriptions for one wake end.
+  /// found. A subscription for one wake ends with it.
   private func wake(_ groups: some Collection<ObjectIdentifier>) {
     var rest = groups[...]
     while !rest.isEmpty {

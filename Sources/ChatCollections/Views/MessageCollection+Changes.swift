@@ -122,12 +122,13 @@ extension MessageCollection {
     log.contains { $0.change.kind == .collectionAnswered && $0.change.collection == id }
   }
 
-  /// Keeps how an answer moved the window, and how load calls moved it meanwhile.
+  /// Applies an answer's move of the window to the present window, which load calls may have moved meanwhile.
   func settle(from before: LoadedRange, to after: LoadedRange) {
     guard before != after else { return }
     state.withLock { state in
       state.range.move(from: before, to: after)
-      // While a page is being loaded, the window is checked with its end in mind.
+      // A load call chose the end at which a too large window is cut. That choice stands until the window was
+      // checked (`isBounded`).
       if state.isBounded, after.hasArrivals(since: before) { state.isGrowingOlder = false }
     }
   }

@@ -10,8 +10,8 @@ extension MessageCollection {
   /// Whether the window may be without the first page as the upstream answered it.
   package var mayLackFirstPage: Bool { state.withLock { $0.mayLackFirstPage } }
 
-  /// The window with the first page that no client was told of; nil if the window has it, or if the
-  /// upstream's answer is still to come and will move it.
+  /// The window with its first page, if no client was told of that page. Nil: the window has the page, or the
+  /// upstream's answer is still to come and will move the window.
   func missedFirstPage(
     _ reader: CacheReader, _ view: ChannelView, _ viewContext: ViewContext
   ) throws -> LoadedRange? {

@@ -24,7 +24,7 @@ struct MessageDiff: ~Copyable {
   let unsent: UnsentChanges
   /// The gaps that this answer has told of, each as it is now.
   private var toldGaps: Set<Int64> = []
-  /// The gaps that the client has after the events so far, as they are now.
+  /// The gaps that the client knows after this answer's events so far, each as this snapshot has it.
   private var listedGaps: [Segment]
   /// The ids of the requests that this answer has told of.
   var toldRequests: Set<ExactText> = []

@@ -95,7 +95,8 @@ struct ChannelTable: Sendable {
     if after { set.insert(url) } else { set.remove(url) }
   }
 
-  /// The values of a channel's work that decide in which lines the channel waits, and where.
+  /// The values of a channel's work that decide in which queues (`PriorityLine`) the channel waits, and its
+  /// turn there.
   private struct Traits {
     var moments = InlineArray<9, Int64?>(repeating: nil)
     /// When a prefetch may begin; nil: none may. `Int64.min`: at any time.

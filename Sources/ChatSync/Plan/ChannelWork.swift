@@ -125,8 +125,8 @@ extension Plan {
     return min(soonest, max(prefetch, prefetchFrom))
   }
 
-  /// When the next prefetch or fill may begin. While clients' own reads wait for the upstream, one begins
-  /// each second: clients may read all the time (B33).
+  /// When the next prefetch or fill may begin. While clients' own reads wait for the upstream, at most one
+  /// begins each second. It does not wait for the reads to end, because clients may read all the time (B33).
   private var prefetchFrom: Int64 {
     isForegroundWaiting ? max(prefetchNotBefore, prefetchedAt + pace.prefetchPause) : prefetchNotBefore
   }

@@ -35,8 +35,8 @@ package struct Plan: Sendable {
   var rested: Set<UserID> = []
   /// Whether the cache has room for prefetch, which pauses without it (B33).
   package var hasRoom = true
-  /// Whether rows of everything are still to be deleted (B58): answers would not be stored, so nothing but
-  /// sends begins.
+  /// Whether rows of everything are still to be deleted (B58). The plan then begins nothing whose answer the
+  /// cache would not store.
   package var isClearing = false
   var prefetchBucket: TokenBucket
   var prefetchNotBefore: Int64 = 0

@@ -42,7 +42,7 @@ struct UserTable: Sendable {
   /// All users.
   var names: [UserID] { Array(works.keys) }
 
-  /// The user's work, nil for none. A change of it moves the user's turn.
+  /// The user's work, nil for none. Each change also updates the queues in which the user waits.
   subscript(user: UserID) -> UserWork? {
     get { works[user] }
     _modify {

@@ -177,7 +177,6 @@ extension Plan {
       channelsListed: work.channelsListed, denial: work.denial, link: link.state)
   }
 
-  /// The job of the user who waits longest.
   /// A user of whom the upstream is to be asked whether it knows the user.
   func pickConnecting(now: Int64) -> SyncJob? {
     users.names.first { name in

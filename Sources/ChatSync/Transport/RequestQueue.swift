@@ -25,7 +25,8 @@ package struct RequestQueue<Entry> {
     let endpoint: ExactText
   }
 
-  /// A lane has its turn after so many more important requests were started.
+  /// The number of more important requests that may start while a lane waits. After that many the lane has
+  /// its turn.
   static var mostPassedOver: Int { 8 }
 
   private var lanes: [[Waiting]] = Importance.allCases.map { _ in [] }

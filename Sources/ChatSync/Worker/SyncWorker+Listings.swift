@@ -53,8 +53,8 @@ extension SyncWorker {
       : rows.filter { $0 <= position }.max() ?? rows.min()
   }
 
-  /// A page anchored at a message. It includes the message and the row on its other side, which joins the
-  /// page to the stretch there.
+  /// A page anchored at a message. It includes the message, and one row on the message's other side. That row
+  /// joins the page to the stretch there.
   private func listed(
     _ url: ChannelURL, from row: Position?, _ isOlder: Bool, _ importance: Importance
   ) async throws -> [MessageListing] {

@@ -180,7 +180,8 @@ extension SyncWorker {
     try take(try store.webhookNotes(in: url))
   }
 
-  /// The channel as each of its connected members sees it (B10).
+  /// Fetches the channel. Without a webhook note, or if the channel may be gone, fetches it as every
+  /// connected member; otherwise as the users whom the note names, and one other (B10, B34).
   func refresh(_ url: ChannelURL) async throws -> Outcome {
     // Read before the note, so that news in between does not count as settled.
     let news = try store.memberList(of: url).news

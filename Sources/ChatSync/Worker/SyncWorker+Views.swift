@@ -110,8 +110,8 @@ extension SyncWorker {
     return note.kind == .channel && note.users.contains { plan.status(of: $0)?.phase == .connected }
   }
 
-  /// While no connected user is in the channel, one note is enough to find later all that happened there. Of
-  /// the named users the note keeps only those to ask about.
+  /// The note as it is stored. If no connected user is in the channel, one note `missed` replaces all notes
+  /// about its messages. Any other note keeps only those of its users who have to be asked about.
   private func abridged(_ note: Webhook.Note) throws -> Webhook.Note {
     let users = try peopleToAsk(note)
     guard note.kind != .channel, try isOfNobody(note) else {

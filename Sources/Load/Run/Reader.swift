@@ -38,7 +38,8 @@ final class Reader {
         _ = run.json.read(body) { json in
           view = json["id"]?.string ?? ""
           cursor = json["cursor"]?.string ?? ""
-          // Of a view that had to be opened again, the times of these messages would say nothing.
+          // If the view was opened again, these messages came while it was closed. Their times would say
+          // nothing, so they count as told.
           each(json) { told.insert($0) }
         }
       }

@@ -251,7 +251,8 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     // By now the client's memory is in no processor cache. A relaxed store does not wait for it.
     let worker = client._withUnsafeGuaranteedRef { client in
       client.parked = nil
-      // The wheel has to see only earlier deadlines.
+      // Relaxed: the wheel has to see a deadline at once only if it became earlier, and this one becomes
+      // later.
       client.deadline.store(ClientConnection.noDeadline, ordering: .relaxed)
       return client.worker
     }

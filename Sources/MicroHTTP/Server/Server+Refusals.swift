@@ -75,8 +75,8 @@ extension Server {
   /// The library is done with a request.
   func completed(_ request: Request, _ reason: MHD_RequestTerminationCode) {
     let isDone = reason == .REQUEST_TERMINATED_COMPLETED_OK
-    // A body in memory cannot fail, and nothing can be sent on a socket that failed. So the answer's head did
-    // not fit beside the request's, and nothing was sent.
+    // The answer's head did not fit beside the request's, and nothing was sent yet. Nothing else leads here:
+    // the body is in memory and cannot fail. If the socket failed, the refusal below sends nothing.
     if reason == .REQUEST_TERMINATED_WITH_ERROR, request.phase == .answered, request.isWhole {
       let problem = Problem.tooMuchHead("the answer's headers do not fit: send fewer or shorter headers")
       if refuse(request, problem) { counters.refused(.head) }

@@ -11,10 +11,10 @@ extension Command {
     settings: [
       Setting("listen", .address, default: "127.0.0.1:8080", "where the service listens"),
       Setting("origin-listen", .address, default: "127.0.0.1:8090", "where the stand-in chat server listens"),
-      Setting("data", .path, default: "data", "the directory of everything that is kept; made when missing"),
+      Setting("data", .path, default: "data", "the data directory; created if it is missing"),
       Setting(
         "demo-host", .hosts, default: "",
-        "hosts for which /demo answers, beside 127.0.0.1 and localhost; /demo gives out tokens"),
+        "hosts for which /demo answers, besides 127.0.0.1 and localhost; /demo gives out tokens"),
       Setting(
         "clock-offset", .offset, default: "0",
         "how far the stand-in's clock is ahead (+10m) or behind (-10m), for tests"),
