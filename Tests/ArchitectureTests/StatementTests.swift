@@ -58,7 +58,7 @@ import Testing
       for (path, sql) in deletions {
         let first = try Self.plan(sql, reader).first ?? ""
         #expect(
-          !first.contains(#/\((channel|user)=\?\)/#) && !first.hasPrefix("SCAN"), "\(path)\(sql)\(first)")
+          !first.contains(#/\((channel|user)[=<]\?\)/#) && !first.hasPrefix("SCAN"), "\(path)\(sql)\(first)")
       }
     }
   }

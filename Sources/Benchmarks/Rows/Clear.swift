@@ -17,7 +17,13 @@ extension Row {
     }
     let rest = try messages.clear { try $0.clearAll(withUnsent: false) }
     guard try messages.messages == 0 else { throw BenchFailure(description: "messages are left") }
-    let user = try BesideClear(channels: 100_000).clear { try $0.remove(UserID("many")) }
+    let forgotten = try BesideClear(channels: 100_000)
+    let user = try forgotten.clear { try $0.remove(UserID("many")) }
+    let many = try BesideClear(channels: 100_000)
+    let empty = try many.clear { try $0.clearAll(withUnsent: false) }
+    guard try forgotten.memberships < 100, try many.memberships == 0 else {
+      throw BenchFailure(description: "memberships are left")
+    }
     let quiet = try BesideClear(messages: 100).wait(seconds: 2)
     func figures(_ title: String, _ run: BesideClear.Run) -> [Figure] {
       [
@@ -34,6 +40,7 @@ extension Row {
     return figures("600 000 messages of a channel are cleared", channel)
       + figures("600 000 messages of 300 channels are cleared with everything", rest)
       + figures("a user of 100 000 channels is forgotten", user)
+      + figures("100 000 channels without messages are cleared with everything", empty)
   }
 }
 
@@ -65,13 +72,24 @@ private final class BesideClear {
 
   var messages: Int64 { get throws { try filled.cache.read { try $0.info(of: nil).messages } } }
 
+  /// How many memberships are stored, of whatever user.
+  var memberships: Int64 {
+    get throws {
+      try Connection(path: filled.directory + "/perch.db").read { db in
+        try db.first("SELECT count(*) FROM membership") { $0.int64(0) } ?? 0
+      }
+    }
+  }
+
   /// Clears with `body`, and writes until all is deleted.
   func clear(_ body: @escaping @Sendable (CacheWriter) throws -> Void) throws -> Run {
+    let cache = filled.cache
     let failure = Guarded<(any Error)?>(nil)
     let isOver = Guarded(false)
-    filled.cache.clear(within: 600_000, body) { result in
+    let end = { @Sendable in isOver.withLock { $0 = true } }
+    cache.accept(body) { result in
       if case .failure(let error) = result { failure.withLock { $0 = error } }
-      isOver.withLock { $0 = true }
+      if cache.areClearedRowsDeleted(else: end) { end() }
     }
     let run = try write(while: { !isOver.withLock { $0 } })
     if let error = failure.withLock({ $0 }) { throw error }

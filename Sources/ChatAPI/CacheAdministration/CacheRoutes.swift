@@ -135,9 +135,16 @@ enum CacheRoutes {
   private static func clear(
     _ context: RouteContext, _ request: Request, _ body: @escaping @Sendable (CacheWriter) throws -> Void
   ) throws -> Outcome {
-    let cache = context.cache
-    return try DurableWrite<Void>(milliseconds: DurableWriteLimit.milliseconds + longestWait).answer(
-      request, submit: { cache.clear(within: longestWait, body, finish: $0) },
-      then: { .respond(.empty(204)) })
+    try context.commit(
+      request,
+      { writer in
+        try body(writer)
+        return writer.hasClearedRows
+      }
+    ) { isLeft in
+      context.hold(
+        request, milliseconds: longestWait, answer: { .respond(.empty(204)) },
+        unless: { done in !isLeft || context.cache.areClearedRowsDeleted(else: done) })
+    }
   }
 }

@@ -26,6 +26,18 @@ extension RouteContext {
       })
   }
 
+  /// Holds a request whose write is durable until `done` is called, at most so many milliseconds. Its answer
+  /// only says that something was stored, so the caller's right is not checked again. `isDone`: whether there
+  /// is nothing to wait for.
+  func hold(
+    _ request: Request, milliseconds: Int, answer: @escaping () -> Outcome,
+    unless isDone: (_ done: @escaping @Sendable () -> Void) -> Bool
+  ) -> Outcome {
+    let waiter = request.makeWaiter()
+    guard !isDone({ waiter.wake() }) else { return answer() }
+    return .park(Parking(waiter, milliseconds: milliseconds) { _ in answer() })
+  }
+
   /// Throws if the caller has lost the right: the token ended, its secret was withdrawn, it names another
   /// user now, or `syncRequests` refuses the user.
   func admitAgain(_ caller: Caller, _ request: Request, scope: Scopes = .chat) throws {

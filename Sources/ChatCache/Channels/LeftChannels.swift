@@ -88,12 +88,6 @@ extension CacheWriter {
     return false
   }
 
-  /// Deletes one slice of the channel's rows, and the channel's own in the end.
-  func removeRows(of channel: ChannelKey) throws {
-    guard try removeSome(of: channel) > 0, let url = try reader.url(of: channel) else { return }
-    try removeRow(channel, url)
-  }
-
   /// Deletes some of the channel's messages, members and other rows. Returns how many more could have been
   /// deleted at once; 0: some may be left.
   private func removeSome(of channel: ChannelKey) throws -> Int {
@@ -119,7 +113,8 @@ extension CacheWriter {
     try append(Change(.cacheCleared, .channelRefresh, channel: channel))
   }
 
-  private func removeMessages(of channel: ChannelKey, atMost most: Int) throws -> Int {
+  /// Deletes the channel's oldest messages. Returns how many there were.
+  func removeMessages(of channel: ChannelKey, atMost most: Int) throws -> Int {
     try db.run(
       """
       UPDATE channel

@@ -3,8 +3,8 @@ import SQLite
 
 // Updates the memberships of a channel after new and deleted messages: unread counts, mentions, hidden
 // channels that come back, and positions in lists. One statement updates all members. In a crowded channel
-// only the memberships change whose channel is hidden, or whose floor the last message passes
-// (CrowdedChannels.swift).
+// two kinds of memberships change: those whose user hid the channel, and those whose floor the last message
+// passes (CrowdedChannels.swift).
 
 extension CacheWriter {
   /// Counts a batch's messages and moves the channel in its members' lists.
@@ -247,7 +247,10 @@ extension CacheWriter {
     }
   }
 
+  /// Takes the newest stored message. While cleared rows are left, it looks at a few rows only, and takes no
+  /// message if all of these are cleared.
   private func takeLastMessageFromTable(_ channel: ChannelKey) throws {
+    guard try reader.clearedVersion(of: channel) == 0 else { return try takeLastUnclearedMessage(channel) }
     try db.run(
       """
       UPDATE channel
@@ -261,6 +264,31 @@ extension CacheWriter {
       WHERE id = ?1
       """
     ) { $0.bind(1, channel.rawValue) }
+  }
+
+  private func takeLastUnclearedMessage(_ channel: ChannelKey) throws {
+    try db.run(
+      """
+      UPDATE channel
+      SET (last_message_at, last_message_id, last_message) = (
+        SELECT created_at, message_id, CAST('{' || CAST(body AS TEXT) || '}' AS BLOB)
+        FROM (
+          SELECT created_at, message_id, version, parent_id, flags, body
+          FROM message
+          WHERE message.channel = ?1
+          ORDER BY created_at DESC, message_id DESC
+          LIMIT ?2
+        ) AS newest
+        WHERE newest.version > channel.cleared_version AND (parent_id IS NULL OR flags & 2)
+        ORDER BY created_at DESC, message_id DESC
+        LIMIT 1
+      )
+      WHERE id = ?1
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, Limits.clearedAtOnce)
+    }
   }
 
   /// Orders the channel in each member's list by its last message, if that is not below the floor (B7, B23).

@@ -107,7 +107,8 @@ extension CacheWriter {
     _ lastMessage: ChannelRecord.LastMessage, _ last: Position?, of user: UserID, in channel: ChannelKey
   ) throws {
     let isCounted = record.unread != nil || record.mentions != nil || old == nil
-    let counted = isCounted ? countedUpTo(lastMessage, last) : old?.counted ?? CacheWriter.nothing
+    let before = old?.counted
+    let counted = isCounted ? countedUpTo(lastMessage, last ?? before) : before ?? CacheWriter.nothing
     facts.counted = counted
     let isOld = try isOvertaken(record, lastMessage, by: old, in: channel)
     if isOld { facts.lastReadAt = old?.lastReadAt ?? 0 }
@@ -156,7 +157,7 @@ extension CacheWriter {
     return try reader.isDeleted(last.messageID, in: channel)
   }
 
-  /// The newest message that the upstream's count can include (B68).
+  /// The newest message that the upstream's count can include (B68). `last`: the last one known.
   private func countedUpTo(_ lastMessage: ChannelRecord.LastMessage, _ last: Position?) -> Position {
     switch lastMessage {
     case .message(let message): message.position

@@ -73,8 +73,8 @@ extension CacheReader {
     if query.includesMetadata { parts.insert(.metadata) }
     var writer = JSONWriter(capacity: 1024)
     try write(row, parts, into: &writer)
-    return ListedChannel(
-      url: ExactText(row.string(20)), key: CacheReader.key(row, query.order), object: writer.finish())
+    let key = CacheReader.key(row, query.order)
+    return ListedChannel(url: ExactText(key.channelURL), key: key, object: writer.finish())
   }
 
   /// Passes the keys of the channels of `query` to `body`, in order, until it returns false.

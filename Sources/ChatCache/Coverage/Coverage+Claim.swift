@@ -52,12 +52,17 @@ extension Coverage {
   /// Takes in a message stored without a listing: the answer to a send, or one fetched alone. If the end was
   /// never listed, an unconfirmed tail begins at the message, so that it can be shown.
   package mutating func arrive(at position: Position) {
-    guard tailStart == .end, position < .end, newestCovered.map({ $0 < position }) ?? true else { return }
+    guard beginsTail(at: position) else { return }
     paint(position ... .end, .tail(.unconfirmed), lost: .neverLoaded)
   }
 
-  /// Turns `range` into a gap, in the transaction that evicts its messages (B57). The range ends at a
-  /// message's position, which the upstream's time has reached, or at `.end`.
+  /// Whether `arrive` begins a tail at the position.
+  func beginsTail(at position: Position) -> Bool {
+    tailStart == .end && position < .end && newestCovered.map { $0 < position } ?? true
+  }
+
+  /// Turns `range` into a gap, in the transaction that evicts its messages (B57). The range ends at `.end`,
+  /// or at a message that the upstream has, so not in the future.
   package mutating func carve(_ range: ClosedRange<Position>) {
     let gap = makeGap(.evicted)
     paint(range, .gap(gap), lost: .evicted)

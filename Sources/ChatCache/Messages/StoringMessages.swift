@@ -18,7 +18,8 @@ extension CacheWriter {
     var coverage = old
     var batch = MessageBatch(channel, context.source)
     if context.source == .apiResult { batch.newestKnown = old.newestKnown ?? .end }
-    // Each listing has its own request. It must not bring back what was cleared since then.
+    // The listings may have been requested at different times. None may bring back what was cleared after its
+    // own request.
     for listing in listings where try isStill(listing, in: channel) {
       let proof = listing.window.listing(listing.rows.map(\.position))
       let claims = listing.claims(proof)
@@ -45,7 +46,7 @@ extension CacheWriter {
       for claim in undoubted { coverage.markUnverified(claim) }
       // If the newest end could not be read and was never listed, an unconfirmed tail follows the rows.
       if !listing.isEndRead, proof.claim?.upperBound == .end, let last = proof.last {
-        coverage.arrive(at: last.next)
+        try arrive(at: last.next, &coverage, &batch)
       }
       // If unreadable items may be anywhere in the claim, its rows are served, but listed again (B31).
       if let claim = proof.claim, !listing.isWhole, listing.breaks.isEmpty { coverage.markUnverified(claim) }
@@ -100,11 +101,21 @@ extension CacheWriter {
     var coverage = old
     var batch = MessageBatch(channel, source)
     try put(message, &batch, askedAt: askedAt, from: .named)
-    coverage.arrive(at: message.position)
+    try arrive(at: message.position, &coverage, &batch)
     // A listing that lacked this message may lack others beside it, so that stretch is listed again.
     for position in batch.overlooked { coverage.markUnverified(position...position) }
     try finish(batch)
     try save(coverage, over: old, of: channel, source)
+  }
+
+  /// Shows what is stored without a listing (`Coverage.arrive`). Cleared rows after it are deleted first. If
+  /// they are more than one commit may delete, the position stays in a gap until it is listed.
+  private func arrive(at position: Position, _ coverage: inout Coverage, _ batch: inout MessageBatch) throws {
+    guard coverage.beginsTail(at: position),
+      try !reader.hasManyCleared(in: position ... .end, of: batch.channel)
+    else { return }
+    try dropCleared(in: position ... .end, ofThread: nil, &batch)
+    coverage.arrive(at: position)
   }
 
   /// Deletes a message that the upstream no longer has.

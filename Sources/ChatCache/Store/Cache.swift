@@ -190,21 +190,10 @@ package final class Cache: Sendable {
   /// The most messages of a listing that one commit stores while clients write.
   private static let rowsBesideClients = 32
 
-  /// Clears with `body` (B58), and calls `finish` when the cleared rows are deleted, at the latest so many
-  /// milliseconds after the commit: what is left is deleted in the background.
-  package func clear(
-    within milliseconds: Int, _ body: @escaping @Sendable (CacheWriter) throws -> Void,
-    finish: @escaping @Sendable (Result<Void, any Error>) -> Void
-  ) {
-    let upkeep = upkeep
-    accept(body) { result in
-      if case .success = result,
-        !upkeep.areClearedRowsDeleted(within: milliseconds, else: { finish(result) })
-      {
-        return
-      }
-      finish(result)
-    }
+  /// Whether the rows are deleted that were cleared before this call (B58). False: `told` is called once,
+  /// when they are deleted, when deleting them fails, or when the cache closes.
+  package func areClearedRowsDeleted(else told: @escaping @Sendable () -> Void) -> Bool {
+    upkeep.areClearedRowsDeleted(else: told)
   }
 
   /// Deletes cleared rows, rows past their retention, and channels without a user of this cache, now and on

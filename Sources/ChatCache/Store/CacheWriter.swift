@@ -43,7 +43,7 @@ package final class CacheWriter {
     set { touched.outboxMoment = newValue }
   }
 
-  /// One reference, because each item of a commit copies what its transaction touched.
+  /// A class: each item of a commit copies `touched`, and so copies one reference and not the lane.
   private final class KeptLane {
     let lane: AcceptingLane
     init(_ lane: AcceptingLane) { self.lane = lane }
@@ -68,6 +68,9 @@ package final class CacheWriter {
 
   /// Notes that this transaction cleared rows that are to be deleted later.
   func noteClearedRows() { touched.hasClearedRows = true }
+
+  /// Whether this transaction cleared rows that are to be deleted later.
+  package var hasClearedRows: Bool { touched.hasClearedRows }
 
   /// Notes that this transaction stored a webhook note for the channel, so that the sync worker asks the
   /// upstream.

@@ -7,8 +7,9 @@ import SQLite
 // they are deleted in the background, one slice per commit, so that other writes go in between (B58).
 //
 // A channel's messages: the whole line is a gap, and `channel.cleared_version` is the sequence of the clear.
-// Messages of that version or older are deleted. An answer is stored as if the cleared messages of its
-// stretch were deleted already.
+// Messages of that version or older are deleted. Storing an answer first deletes the cleared messages of its
+// stretch. If these are more than one commit may delete, the answer is not stored, and the stretch stays a
+// gap for a later one.
 //
 // Everything: `meta.clearing` is the log's sequence at the clear. Until all is deleted, no user is in any
 // channel as far as readers are told, and no answer about channels is stored. Then the rest is cleared in one
@@ -18,7 +19,7 @@ import SQLite
 // memberships and remembered requests are deleted, then the row.
 
 /// The time that one slice of a deletion may take in the writer.
-private struct SliceTime {
+struct SliceTime {
   private let end = Clock.system.monotonicNanoseconds() + Limits.sliceNanoseconds
 
   var isOver: Bool { Clock.system.monotonicNanoseconds() >= end }
@@ -43,7 +44,7 @@ extension CacheReader {
     }
   }
 
-  /// The forgotten users who have memberships to delete.
+  /// The forgotten users whose memberships or remembered requests are still to be deleted.
   func removedUsers() throws -> [UserKey] {
     try db.all("SELECT id FROM user INDEXED BY user_removed WHERE is_removed = 1") { UserKey($0.int64(0)) }
   }
@@ -88,7 +89,8 @@ extension CacheReader {
     } ?? 0 > most
   }
 
-  /// Whether a table has more rows than one commit deletes.
+  /// Whether any of the tables to clear has more rows than one commit deletes, or the log more events up to
+  /// the clear.
   func hasMany(eventsThrough sequence: Int64) throws -> Bool {
     for probe in CacheReader.probes {
       let isFound = try db.first(probe) {
@@ -106,7 +108,7 @@ extension CacheReader {
     } ?? false
   }
 
-  /// Statements that each find a row if a table has more than so many.
+  /// Each finds a row if its table has more than ?1 rows.
   private static let probes: [StaticString] = [
     "SELECT 1 FROM membership LIMIT 1 OFFSET ?1", "SELECT 1 FROM message LIMIT 1 OFFSET ?1",
     "SELECT 1 FROM tombstone LIMIT 1 OFFSET ?1", "SELECT 1 FROM segment LIMIT 1 OFFSET ?1",
@@ -115,7 +117,7 @@ extension CacheReader {
     "SELECT 1 FROM channel LIMIT 1 OFFSET ?1",
   ]
 
-  /// Whether the user has more memberships or remembered requests than that.
+  /// Whether the user has more than `most` memberships or remembered requests.
   func rows(of user: UserKey, exceed most: Int) throws -> Bool {
     try db.first(
       """
@@ -134,19 +136,11 @@ extension CacheReader {
       true
     } ?? false
   }
-
-  fileprivate func someMember() throws -> UserKey? {
-    try db.first("SELECT min(user) FROM membership") { $0.int64OrNil(0).map(UserKey.init) } ?? nil
-  }
-
-  fileprivate func someChannel() throws -> ChannelKey? {
-    try db.first("SELECT min(id) FROM channel") { $0.int64OrNil(0).map(ChannelKey.init) } ?? nil
-  }
 }
 
 // The commits that make rows invisible.
 extension CacheWriter {
-  /// Has the channel's messages up to that version deleted later.
+  /// Marks the channel's messages up to that version. The upkeep deletes them.
   func hideMessages(of channel: ChannelKey, through version: Int64) throws {
     try db.run("UPDATE channel SET cleared_version = ?2 WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
@@ -155,7 +149,8 @@ extension CacheWriter {
     noteClearedRows()
   }
 
-  /// Has everything deleted later, events up to that sequence. Nil: nothing is left.
+  /// Marks everything as cleared, and the events up to that sequence. The upkeep deletes it. Nil: removes the
+  /// mark, because nothing is left.
   func clearLater(_ sequence: Int64?) throws {
     guard let sequence else { return try db.execute("DELETE FROM meta WHERE key = 'clearing'") }
     try db.run(
@@ -168,7 +163,7 @@ extension CacheWriter {
     noteClearedRows()
   }
 
-  /// Deletes the user, or, if many rows are the user's, hides the user and has them deleted later.
+  /// Deletes the user. A user with many rows is hidden instead, and the upkeep deletes the rows.
   func deleteOrHide(_ user: UserKey) throws {
     guard try reader.rows(of: user, exceed: reader.log.mostCleared) else {
       try db.run("DELETE FROM request WHERE user = ?1") { $0.bind(1, user.rawValue) }
@@ -185,13 +180,13 @@ extension CacheWriter {
     noteClearedRows()
   }
 
-  /// Statements that delete what belongs to a user, but for memberships and requests.
+  /// Statements that delete what belongs to a user, except memberships and requests.
   private static let ownedByUser: [StaticString] = [
     "DELETE FROM ticket WHERE user = ?1", "DELETE FROM collection WHERE user = ?1",
     "DELETE FROM withheld WHERE user = ?1", "DELETE FROM unsent_count WHERE user = ?1",
   ]
 
-  /// Deletes a stored message that was cleared, because an answer brings it again.
+  /// Deletes the stored message if it was cleared.
   func dropCleared(_ id: Int64, _ batch: inout MessageBatch) throws {
     let version = try clearedVersion(&batch)
     guard version > 0, let row = try reader.doomed(id, in: batch.channel), row.version <= version else {
@@ -261,7 +256,7 @@ extension CacheWriter {
     return last.next
   }
 
-  /// Deletes the cleared messages of a stretch that an answer is about to cover; of a thread's stretch, those
+  /// Deletes the cleared messages in a stretch, before an answer covers it; in a thread's stretch, only those
   /// of the thread.
   func dropCleared(
     in stretch: ClosedRange<Position>, ofThread thread: Int64?, _ batch: inout MessageBatch
@@ -275,7 +270,7 @@ extension CacheWriter {
 
   private struct ClearedRow { let position: Position, isCleared: Bool, bytes: Int64 }
 
-  /// The next rows from a position on, from the oldest.
+  /// The next rows at or after a position, oldest first.
   private func rows(of channel: ChannelKey, _ version: Int64, from reached: Position) throws -> [ClearedRow] {
     try db.reading.all(
       """
@@ -301,7 +296,8 @@ extension CacheWriter {
     }
   }
 
-  /// Deletes rows of a forgotten user, and in the end the user's own. True: more are left.
+  /// Deletes one slice of a forgotten user's rows, and with the last slice the row in `user`. True: more are
+  /// left.
   func removeSlice(ofRemoved user: UserKey) throws -> Bool {
     let time = SliceTime()
     while try remove(CacheWriter.memberships, of: user) + remove(CacheWriter.requests, of: user) > 0 {
@@ -313,6 +309,9 @@ extension CacheWriter {
     try append(Change(.connection, .channelRefresh, user: user))
     return false
   }
+
+  /// Deletes some of the user's memberships. Returns how many.
+  func removeMemberships(of user: UserKey) throws -> Int { try remove(CacheWriter.memberships, of: user) }
 
   private func remove(_ rows: StaticString, of user: UserKey) throws -> Int {
     try db.run(rows) {
@@ -332,29 +331,4 @@ extension CacheWriter {
     WHERE user = ?1
       AND request_id IN (SELECT request_id FROM request WHERE user = ?1 ORDER BY request_id LIMIT ?2)
     """
-
-  /// Deletes rows after everything was cleared: memberships, then channels with all they have, then events.
-  /// True: more are left.
-  func removeSliceOfEverything() throws -> Bool {
-    guard let sequence = try reader.clearsEverything() else { return false }
-    let time = SliceTime()
-    while !time.isOver {
-      if let user = try reader.someMember() {
-        _ = try remove(CacheWriter.memberships, of: user)
-      } else if let channel = try reader.someChannel() {
-        try removeRows(of: channel)
-      } else if try removeEvents(through: sequence) == 0 {
-        try clearAll(withUnsent: false, isRest: true)
-        return false
-      }
-    }
-    return true
-  }
-
-  private func removeEvents(through sequence: Int64) throws -> Int {
-    try db.run("DELETE FROM event WHERE seq <= ?1 AND seq IN (SELECT seq FROM event ORDER BY seq LIMIT ?2)") {
-      $0.bind(1, sequence)
-      $0.bind(2, Limits.trimmedRows)
-    }
-  }
 }

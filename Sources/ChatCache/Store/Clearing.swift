@@ -24,8 +24,8 @@ extension CacheReader {
 }
 
 extension CacheReader {
-  /// Whether everything was cleared after that sequence of the log, so that an answer requested at it is not
-  /// stored.
+  /// Whether everything was cleared after that sequence of the log. An answer that was requested at that
+  /// sequence is then not stored.
   func wasEverythingCleared(since mark: Int64) throws -> Bool {
     try db.first("SELECT value FROM meta WHERE key = 'cleared'") { $0.int64(0) > mark } ?? false
   }
@@ -94,7 +94,8 @@ extension CacheWriter {
 
   /// Clears all cached data and begins a new epoch, so that every cursor expires (B52). Unsent rows stay
   /// unless `withUnsent`. Users stay, and their sync begins again. If the rows are many, they are deleted
-  /// later (`ClearedRows`). `isRest`: the slices are done, and the last rows go now.
+  /// later (`ClearedRows`). `isRest`: the upkeep calls this after the last slice, to clear the tables that no
+  /// slice clears.
   package func clearAll(withUnsent: Bool, isRest: Bool = false) throws {
     if withUnsent { try clearUnsent() }
     let through = try reader.lastChange()

@@ -20,14 +20,13 @@ final class Upkeep: Sendable {
     /// Whether there may be cleared rows. True at the start, when that is unknown.
     var mayBeCleared = true
     var isRemovingCleared = false
-    /// The requests that wait until no cleared rows are left, or until `end` (monotonic ns).
-    var whenCleared: [(end: UInt64, told: @Sendable () -> Void)] = []
+    /// The requests that wait until no cleared rows are left.
+    var whenCleared: [@Sendable () -> Void] = []
     var isStopping = false
 
-    /// Takes the requests that have waited long enough at that moment.
-    mutating func takeWhenCleared(at moment: UInt64 = .max) -> [@Sendable () -> Void] {
-      defer { whenCleared.removeAll { $0.end <= moment } }
-      return whenCleared.filter { $0.end <= moment }.map(\.told)
+    mutating func takeWhenCleared() -> [@Sendable () -> Void] {
+      defer { whenCleared = [] }
+      return whenCleared
     }
   }
 
@@ -65,13 +64,12 @@ final class Upkeep: Sendable {
     for told in state.read({ $0.takeWhenCleared() }) { told() }
   }
 
-  /// Calls `told` when the rows that were cleared before this call are deleted, after that many milliseconds,
-  /// or when the cache closes. True: there are no such rows, and `told` is not called.
-  func areClearedRowsDeleted(within milliseconds: Int, else told: @escaping @Sendable () -> Void) -> Bool {
-    let end = Clock.system.monotonicNanoseconds() + UInt64(milliseconds) * 1_000_000
-    return state.read { state in
+  /// Calls `told` once when the rows are deleted that were cleared before this call, when deleting them
+  /// fails, or when the cache closes. True: there are no such rows, and `told` is not called.
+  func areClearedRowsDeleted(else told: @escaping @Sendable () -> Void) -> Bool {
+    state.read { state in
       guard state.mayBeCleared || state.isRemovingCleared, !state.isStopping else { return true }
-      state.whenCleared.append((end, told))
+      state.whenCleared.append(told)
       return false
     }
   }
@@ -131,19 +129,25 @@ final class Upkeep: Sendable {
       }
       guard mayBeCleared else { return }
       do { try removeAllCleared() } catch {
-        state.read { state in
+        endRemoving { state in
           state.mayBeCleared = true
-          state.isRemovingCleared = false
+          return state.takeWhenCleared()
         }
         throw error
       }
-      let told = state.read { state in
-        state.isRemovingCleared = false
-        return state.mayBeCleared ? [] : state.takeWhenCleared()
-      }
-      for call in told { call() }
+      endRemoving { $0.mayBeCleared ? [] : $0.takeWhenCleared() }
     }
   }
+
+  private func endRemoving(_ take: (inout State) -> [@Sendable () -> Void]) {
+    let told = state.read { state in
+      state.isRemovingCleared = false
+      return take(&state)
+    }
+    for call in told { call() }
+  }
+
+  private var isStopping: Bool { state.read { $0.isStopping } }
 
   private func removeAllCleared() throws {
     let (channels, users, isAll) = try readers.read(log) {
@@ -155,29 +159,20 @@ final class Upkeep: Sendable {
       do { try body() } catch { failure = failure ?? error }
     }
     attempt {
-      while isAll, goesOn(), try queue.wait(.derived, { try $0.removeSliceOfEverything() }) {}
+      while isAll, !isStopping, try queue.wait(.derived, { try $0.removeSliceOfEverything() }) {}
     }
     for channel in channels {
       attempt {
         var reached: ClearedReach? = ClearedReach()
-        while let after = reached, goesOn() {
+        while let after = reached, !isStopping {
           reached = try queue.wait(.derived) { try $0.removeSlice(ofCleared: channel, after: after) }
         }
       }
     }
     for user in users {
-      attempt { while goesOn(), try queue.wait(.derived, { try $0.removeSlice(ofRemoved: user) }) {} }
+      attempt { while !isStopping, try queue.wait(.derived, { try $0.removeSlice(ofRemoved: user) }) {} }
     }
     if let failure { throw failure }
-  }
-
-  /// Whether there may be another slice. Tells those who have waited long enough.
-  private func goesOn() -> Bool {
-    let (late, isStopping) = state.read {
-      ($0.takeWhenCleared(at: Clock.system.monotonicNanoseconds()), $0.isStopping)
-    }
-    for told in late { told() }
-    return !isStopping
   }
 
   /// The most channels that one query returns.
@@ -206,7 +201,7 @@ final class Upkeep: Sendable {
       }
       for channel in found {
         repeat {
-          if state.read({ $0.isStopping }) { return }
+          if isStopping { return }
         } while try queue.wait(.derived, { try $0.removeSlice(ofLeft: channel) })
         reached = channel
       }
@@ -227,7 +222,7 @@ final class Upkeep: Sendable {
   }
 
   private func isDue() throws -> Bool {
-    guard !state.read({ $0.isStopping }) else { return false }
+    guard !isStopping else { return false }
     return try surplus() > 0
       || readers.read(log) { try $0.hasOutlived(retention, now: clock.wallMilliseconds() - log.lost) }
   }

@@ -51,11 +51,11 @@ extension ChannelCollection {
     let told = Self.lastOfEach(touched, isLast: isLast)
     if let cut = try tell(told, &after, &letGo, window, reader, user, &events, room, collection) { end = cut }
     if let trimmedAt, trimmedAt <= end { events.add(first: trimmed(letGo, window, collection)) }
-    let connections = log.changes.filter { $0.change.kind == .connection && $0.sequence <= end }
-    if let connection,
-      let event = EventWriter.connection(connection, connections.map(\.change), collection: collection)
-    {
-      events.add(event: event)
+    if let connection {
+      let changes = log.changes.filter { $0.change.kind == .connection && $0.sequence <= end }
+      if let event = EventWriter.connection(connection, changes.map(\.change), collection: collection) {
+        events.add(event: event)
+      }
     }
     if end == until, isLast, !after.isWhole {
       after = ClientKnowledge.Shown(all: try shownNow(reader, user, window))
@@ -103,6 +103,7 @@ extension ChannelCollection {
   /// Each channel once, with its last change, in the order of these changes. `isLast`: the log has no later
   /// change.
   private static func lastOfEach(_ touched: [Touched], isLast: Bool) -> [Touched] {
+    if touched.count == 1, touched[0].member == nil { return touched }
     let all = Dictionary(grouping: touched, by: \.url)
     var seen: Set<ExactText> = []
     return touched.reversed().filter { seen.insert($0.url).inserted }.reversed().map { one in

@@ -191,10 +191,11 @@ package final class ChannelCollection: Sendable {
     return count >= query.limit
   }
 
-  /// A hash that tells contents apart (FNV-1a). Two that differ have the same hash once in 2^64.
+  /// A hash that tells contents apart while this process runs. Two that differ have the same hash once in
+  /// 2^64.
   static func hash(_ bytes: UnsafeRawBufferPointer) -> Int64 {
-    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-    for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-    return Int64(bitPattern: hash)
+    var hasher = Hasher()
+    hasher.combine(bytes: bytes)
+    return Int64(hasher.finalize())
   }
 }

@@ -57,6 +57,10 @@ private struct Clearing {
     do {
       cache = try Cache(Cache.Configuration(directory: directory))
     } catch CacheError.lockedBy {
+      if channel != nil, user == nil {
+        throw CommandFailure(
+          description: "no user here is in the channel any more: the running service deletes its messages")
+      }
       let service = try RunningService(
         dataDirectory: directory, secrets: AccessParts.secretFile(values))
       return try service.clear(channel, isForced: isForced, as: user ?? UserID("operator"))

@@ -106,22 +106,27 @@ struct ChannelWithMessages {
   func page(
     _ query: MessagePageQuery, as user: UserID? = nil, link: LinkStatus = Self.live
   ) throws -> Answer {
-    try cache.read { reader in
-      guard let someone = try reader.cachedUser(user ?? alice),
-        let view = try reader.view(of: url, for: someone.key)
-      else {
-        return Answer(ids: [], hasPrevious: false, hasNext: false, gaps: 0, isComplete: false)
-      }
-      let ground = try reader.ground(
-        query.anchor, in: view, link: link, interval: 3_600_000, now: Clock.system.wallMilliseconds())
-      let page = try reader.page(query, in: view, on: ground)
-      let text = [UInt8(ascii: "[")] + page.items.array + [UInt8(ascii: "]")]
-      let ids = try text.withUnsafeBytes { bytes in
-        try JSONParser().parse(bytes) { $0.items.compactMap { $0["message_id"]?.string.flatMap(Int64.init) } }
-      }
-      return Answer(
-        ids: ids, hasPrevious: page.hasPrevious, hasNext: page.hasNext, gaps: page.gaps.count,
-        isComplete: page.isComplete, span: page.span)
+    try cache.read { try page(query, as: user, link: link, $0) }
+  }
+
+  /// The same, as that reader reads it.
+  func page(
+    _ query: MessagePageQuery, as user: UserID? = nil, link: LinkStatus = Self.live, _ reader: CacheReader
+  ) throws -> Answer {
+    guard let someone = try reader.cachedUser(user ?? alice),
+      let view = try reader.view(of: url, for: someone.key)
+    else {
+      return Answer(ids: [], hasPrevious: false, hasNext: false, gaps: 0, isComplete: false)
     }
+    let ground = try reader.ground(
+      query.anchor, in: view, link: link, interval: 3_600_000, now: Clock.system.wallMilliseconds())
+    let page = try reader.page(query, in: view, on: ground)
+    let text = [UInt8(ascii: "[")] + page.items.array + [UInt8(ascii: "]")]
+    let ids = try text.withUnsafeBytes { bytes in
+      try JSONParser().parse(bytes) { $0.items.compactMap { $0["message_id"]?.string.flatMap(Int64.init) } }
+    }
+    return Answer(
+      ids: ids, hasPrevious: page.hasPrevious, hasNext: page.hasNext, gaps: page.gaps.count,
+      isComplete: page.isComplete, span: page.span)
   }
 }
