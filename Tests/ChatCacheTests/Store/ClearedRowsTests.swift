@@ -122,6 +122,23 @@ import Testing
     #expect(try world.cache.check().findings.isEmpty)
   }
 
+  @Test("B58 B68: cleared rows are not added to the chat server's unread count, whatever the last message is")
+  func unread() throws {
+    let world = try ChannelWithMessages(mostCleared: 0)
+    defer { world.cache.close() }
+    let (url, alice) = (world.url, world.alice)
+    try world.listNewest(Self.rows(50), limit: 50)
+    let unread = try world.cache.write { writer in
+      try writer.clear(url)
+      try writer.delete(message: 50, in: url, .messageChangelog)
+      let record = ChannelWithMessages.channel(url, unread: 2, last: .absent)
+      _ = try writer.store([record], of: alice, .listing(sweep: 2))
+      let user = try #require(try writer.reader.cachedUser(alice))
+      return try writer.reader.unread(of: user.key).messages
+    }
+    #expect(unread == 2)
+  }
+
   @Test("B58: after much was cleared nobody sees any of it, and nothing is stored until it is gone")
   func everything() throws {
     let world = try ChannelWithMessages(mostCleared: 100)
