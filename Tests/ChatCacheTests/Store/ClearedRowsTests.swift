@@ -139,6 +139,38 @@ import Testing
     #expect(unread == 2)
   }
 
+  @Test("B58: a clear says whether it left rows, and who waits for them is told when deleting them fails")
+  func waiting() throws {
+    let world = try ChannelWithMessages(mostCleared: 100)
+    defer { world.cache.close() }
+    let (url, cache) = (world.url, world.cache)
+    func clear() throws -> Bool {
+      try cache.write { writer in
+        try writer.clear(url)
+        return writer.hasClearedRows
+      }
+    }
+    try world.listNewest(Self.rows(50), limit: 50)
+    #expect(try !clear())
+    try world.listNewest(Self.rows(500), limit: 500)
+    try cache.write {
+      try $0.db.execute(
+        "CREATE TRIGGER stays BEFORE DELETE ON message BEGIN SELECT RAISE(ABORT, 'stays'); END")
+    }
+    let told = Watched(false)
+    // On the writer's thread, so that no slice comes in between.
+    cache.accept({ try $0.clear(url) }) { _ in
+      if cache.areClearedRowsDeleted(else: { told.update { $0 = true } }) { Issue.record("nothing is left") }
+    }
+    let end = Clock.system.monotonicNanoseconds() + UInt64(patience * 5e9)
+    #expect(told.wait(until: end) { $0 ? true : nil } == true)
+    #expect(try Self.count("message", cache) == 500)
+    try cache.write { try $0.db.execute("DROP TRIGGER stays") }
+    try cache.trim()
+    #expect(try Self.count("message", cache) == 0)
+    #expect(try !clear())
+  }
+
   @Test("B58: after much was cleared nobody sees any of it, and nothing is stored until it is gone")
   func everything() throws {
     let world = try ChannelWithMessages(mostCleared: 100)
