@@ -85,7 +85,12 @@ class Programs(unittest.TestCase):
         self.assertEqual((pages[-1]["has_previous"], pages[-1]["previous"]), (False, None))
 
     def test_a_tag_given_back_is_a_304(self):
-        outcome = run("conditional")
+        # The worker still stores the chat server's channels: a list that changes between both requests is a 200.
+        for _ in range(10):
+            outcome = run("conditional")
+            if outcome.stdout != "first: 200\nagain: 200\n":
+                break
+            time.sleep(0.5)
         self.assertEqual(outcome.stdout, "first: 200\nagain: 304\n", outcome.stderr)
 
     def test_errors_are_told_by_their_code(self):

@@ -335,6 +335,7 @@ extension CacheReader {
         AND sender <> ?4
         AND flags & 1 = 0
         AND (parent_id IS NULL OR flags & 2)
+        AND version > coalesce((SELECT cleared_version FROM channel WHERE id = ?1), -1)
       """
     ) {
       $0.bind(1, channel.rawValue)

@@ -110,7 +110,8 @@ extension CacheReader {
     in stretch: ClosedRange<Position>, of channel: ChannelKey, notAfter sequence: Int64, sparesReplies: Bool,
     thread: Int64? = nil
   ) throws -> [Position] {
-    try db.all(
+    if let thread { return try replies(to: thread, in: stretch, of: channel, notAfter: sequence) }
+    return try db.all(
       """
       SELECT created_at, message_id
       FROM message
@@ -119,17 +120,37 @@ extension CacheReader {
         AND (created_at, message_id) <= (?4, ?5)
         AND version <= ?6
         AND NOT (?7 AND parent_id IS NOT NULL)
-        AND (?8 IS NULL OR parent_id = ?8)
       """
     ) {
-      $0.bind(1, channel.rawValue)
-      $0.bind(2, stretch.lowerBound.createdAt)
-      $0.bind(3, stretch.lowerBound.messageID)
-      $0.bind(4, stretch.upperBound.createdAt)
-      $0.bind(5, stretch.upperBound.messageID)
+      CacheReader.bind($0, stretch, channel)
       $0.bind(6, sequence)
       $0.bind(7, sparesReplies)
-      $0.bind(8, thread)
+    } _: {
+      Position(createdAt: $0.int64(0), messageID: $0.int64(1))
+    }
+  }
+
+  /// The stored replies to a message in a stretch that changed no later than `sequence`, at most `limit`.
+  func replies(
+    to parent: Int64, in stretch: ClosedRange<Position>, of channel: ChannelKey, notAfter sequence: Int64,
+    limit: Int = -1
+  ) throws -> [Position] {
+    try db.all(
+      """
+      SELECT created_at, message_id
+      FROM message INDEXED BY message_by_parent
+      WHERE channel = ?1
+        AND (created_at, message_id) >= (?2, ?3)
+        AND (created_at, message_id) <= (?4, ?5)
+        AND version <= ?6
+        AND parent_id = ?7
+      LIMIT ?8
+      """
+    ) {
+      CacheReader.bind($0, stretch, channel)
+      $0.bind(6, sequence)
+      $0.bind(7, parent)
+      $0.bind(8, limit)
     } _: {
       Position(createdAt: $0.int64(0), messageID: $0.int64(1))
     }

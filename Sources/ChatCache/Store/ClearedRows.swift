@@ -58,10 +58,17 @@ extension CacheReader {
     }.flatMap { $0 } ?? 0
   }
 
-  /// Whether the stretch has more cleared messages than one commit deletes.
-  func hasManyCleared(in stretch: ClosedRange<Position>, of channel: ChannelKey) throws -> Bool {
+  /// Whether the stretch, or a thread in it, has more cleared messages than one commit deletes.
+  func hasManyCleared(
+    in stretch: ClosedRange<Position>, of channel: ChannelKey, ofThread thread: Int64? = nil
+  ) throws -> Bool {
     let version = try clearedVersion(of: channel)
     guard version > 0 else { return false }
+    if let thread {
+      let most = Limits.clearedAtOnce
+      return try replies(to: thread, in: stretch, of: channel, notAfter: version, limit: most + 1).count
+        > most
+    }
     return try db.first(
       """
       SELECT 1

@@ -76,8 +76,12 @@ extension CacheWriter {
     var batch = MessageBatch(channel, context.source)
     for listing in listings where try isStill(listing, in: channel) {
       let proof = listing.window.listing(listing.rows.map(\.position))
-      let (isOverreaching, undoubted) = try doubtMissing(
-        listing, listing.claims(proof), context, &batch, thread: parent)
+      let claims = listing.claims(proof)
+      // As for listings of the channel: a later one is stored, when the upkeep has deleted the cleared rows.
+      if try claims.contains(where: { try reader.hasManyCleared(in: $0, of: channel, ofThread: parent) }) {
+        continue
+      }
+      let (isOverreaching, undoubted) = try doubtMissing(listing, claims, context, &batch, thread: parent)
       let known = try reader.newestStored(of: channel, notAfter: listing.askedAt)
       for row in listing.rows { try put(row, &batch, askedAt: listing.askedAt, from: .listed) }
       // A listing proves nothing about the thread if it lacks a stored reply or has an item that could not be

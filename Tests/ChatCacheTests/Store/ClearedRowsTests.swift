@@ -126,17 +126,49 @@ import Testing
   func unread() throws {
     let world = try ChannelWithMessages(mostCleared: 0)
     defer { world.cache.close() }
-    let (url, alice) = (world.url, world.alice)
-    try world.listNewest(Self.rows(50), limit: 50)
+    let (url, rows) = (world.url, Self.rows(50))
+    try world.listNewest(rows, limit: 50)
     let unread = try world.cache.write { writer in
+      try writer.acknowledge(UserID("carol"))
       try writer.clear(url)
       try writer.delete(message: 50, in: url, .messageChangelog)
-      let record = ChannelWithMessages.channel(url, unread: 2, last: .absent)
-      _ = try writer.store([record], of: alice, .listing(sweep: 2))
-      let user = try #require(try writer.reader.cachedUser(alice))
-      return try writer.reader.unread(of: user.key).messages
+      // Alice was a member before. Carol is a new one, and the chat server deleted what came after the tenth.
+      for (user, last) in [
+        (world.alice, ChannelRecord.LastMessage.absent), (UserID("carol"), .message(rows[9])),
+      ] {
+        let record = ChannelWithMessages.channel(url, unread: 2, last: last)
+        _ = try writer.store([record], of: user, .listing(sweep: 2))
+      }
+      // What is listed again is not new.
+      let again = Self.listing(Array(rows[0..<10]), askedAt: .max)
+      try writer.store([again], in: url, ListingContext(source: .apiResult, generation: 1))
+      return try [world.alice, UserID("carol")].map { user in
+        let key = try #require(try writer.reader.cachedUser(user)).key
+        return try writer.reader.unread(of: key).messages
+      }
     }
-    #expect(unread == 2)
+    #expect(unread == [2, 2])
+  }
+
+  @Test(
+    "B58: a thread's listing deletes no more cleared replies than one commit may", arguments: [500, 1_500])
+  func thread(_ count: Int64) throws {
+    let world = try ChannelWithMessages(mostCleared: 0)
+    defer { world.cache.close() }
+    let url = world.url
+    let replies = (2...count).map { ChannelWithMessages.message($0, at: $0 * 10, parent: 1, parentAt: 10) }
+    try world.listNewest([ChannelWithMessages.message(1, at: 10)] + replies, limit: Int(count))
+    // One commit, so that no slice comes in between.
+    let left = try world.cache.write { writer in
+      try writer.clear(url)
+      // All that the chat server has of the thread now.
+      let fresh = Self.listing([replies[0], replies[replies.count - 1]], askedAt: .max)
+      _ = try writer.store([fresh], ofThread: 1, in: url, ListingContext(source: .apiResult, generation: 1))
+      return try writer.reader.db.first("SELECT count(*) FROM message") { $0.int64(0) }
+    }
+    #expect(left == (count == 500 ? 3 : 1_500), "\(left ?? -1)")
+    try world.cache.trim()
+    #expect(try world.cache.check().findings.isEmpty)
   }
 
   @Test("B58: a clear says whether it left rows, and who waits for them is told when deleting them fails")
