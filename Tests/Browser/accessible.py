@@ -6,7 +6,7 @@ import unittest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from page_world import NARROW, WIDE, PageTest, world
+from page_world import NARROW, PageTest, world
 
 AXE = Axe()
 
@@ -113,10 +113,6 @@ class Accessible(PageTest):
 
 class NarrowDark(Accessible):
     size, scheme = NARROW, "dark"
-
-
-class WideDark(Accessible):
-    size, scheme = WIDE, "dark"
 
 
 def tearDownModule():

@@ -88,14 +88,11 @@ class Follower {
     self.user = user
   }
 
-  /// The name under which answers are shared: a single view's id, or the user's feed; nil for several of
-  /// them.
+  /// The name under which answers are shared: a single chat view's id, or the user's feed; nil for a channel
+  /// list, whose answers only its own client needs, and for several of them.
   final var sharedName: String? {
-    switch (targets.count, hasUserFeed) {
-    case (1, false): targets[0].id
-    case (0, true): "user:\(user.rawValue)"
-    default: nil
-    }
+    if targets.isEmpty, hasUserFeed { return "user:\(user.rawValue)" }
+    return alone?.id
   }
 
   /// Subscribes to changes of the views and the feed; called before the log is read (B51). Throws a 503 if

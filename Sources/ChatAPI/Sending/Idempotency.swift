@@ -72,7 +72,7 @@ enum ContentHash {
     for part in path { json.value(part) }
     content.withUnsafeBytes { json.splice($0) }
     json.endArray()
-    var hash = SHA256()
+    let hash = SHA256()
     json.finish().array.withUnsafeBytes { hash.update($0) }
     return hash.finish()
   }

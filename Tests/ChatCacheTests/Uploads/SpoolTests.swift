@@ -86,7 +86,7 @@ import Testing
         try file.write(UnsafeRawBufferPointer(rebasing: bytes[start..<min(start + piece, size)]))
       }
     }
-    var hash = SHA256()
+    let hash = SHA256()
     words.withUnsafeBytes { hash.update($0) }
     #expect(try world.keep(file).hash == hash.finish())
   }

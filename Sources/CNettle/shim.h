@@ -1,2 +1,0 @@
-#pragma once
-#include <nettle/sha2.h>
