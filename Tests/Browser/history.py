@@ -144,9 +144,13 @@ class Narrow(BackThroughBig, Histories, PageTest):
     size = NARROW
 
 
-class Speed(BackThroughBig, PageTest):
+class ScrollingSpeed(BackThroughBig, PageTest):
+    measures = True
+
+
+class Speed(PageTest):
     # What is measured is the page alone.
-    observes, measures = False, True
+    observes = False
 
     def test_the_page_can_be_used_within_500_ms(self):
         page = self.page_of(channel="general")

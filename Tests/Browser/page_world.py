@@ -13,7 +13,7 @@ from playwright.sync_api import expect, sync_playwright
 from live_clients import Program, ask, bearer
 from network import Proxy, free_port
 
-# Debian has Chromium twice: whole, and without windows, which needs half of the processor's time.
+# Debian has Chromium twice: whole, and without windows, which takes half as much processor time.
 BROWSER = os.environ.get("PERCH_BROWSER", "chromium")
 SHOTS = os.environ.get("PERCH_SCREENSHOTS", ".build/screenshots")
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 780}

@@ -88,8 +88,8 @@ class Follower {
     self.user = user
   }
 
-  /// The name under which answers are shared: a single chat view's id, or the user's feed; nil for a channel
-  /// list, whose answers only its own client needs, and for several of them.
+  /// The name under which answers are shared: a single chat view's id, or the user's feed. Nil for several of
+  /// them, and for a channel list: a second poll of the same list is rare.
   final var sharedName: String? {
     if targets.isEmpty, hasUserFeed { return "user:\(user.rawValue)" }
     return alone?.id

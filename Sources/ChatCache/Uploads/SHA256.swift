@@ -5,26 +5,30 @@ import COpenSSL
 /// One thread at a time may use it.
 package final class SHA256 {
   private let state: OpaquePointer
+  /// OpenSSL's SHA-256, looked up once.
+  private struct Algorithm: @unchecked Sendable {  // because OpenSSL never changes it
+    let pointer = EVP_MD_fetch(nil, "SHA256", nil)
+  }
+  private static let algorithm = Algorithm()
 
   /// A hash of no bytes.
   package init() {
-    let state = EVP_MD_CTX_new()
-    precondition(EVP_DigestInit_ex(state, EVP_sha256(), nil) == 1, "OpenSSL offers no SHA-256")
-    self.state = state!
+    guard let state = EVP_MD_CTX_new() else { preconditionFailure("there is no memory left for a hash") }
+    precondition(EVP_DigestInit_ex(state, SHA256.algorithm.pointer, nil) == 1, "OpenSSL offers no SHA-256")
+    self.state = state
   }
 
   deinit { EVP_MD_CTX_free(state) }
 
   /// Takes the next bytes.
   package func update(_ bytes: UnsafeRawBufferPointer) {
-    // It cannot fail: SHA-256 counts up to 2^61 bytes.
-    EVP_DigestUpdate(state, bytes.baseAddress, bytes.count)
+    precondition(EVP_DigestUpdate(state, bytes.baseAddress, bytes.count) == 1)
   }
 
   /// Returns the hash of all bytes. Call it once.
   package func finish() -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: 32)
-    EVP_DigestFinal_ex(state, &digest, nil)
+    precondition(EVP_DigestFinal_ex(state, &digest, nil) == 1)
     return digest
   }
 }
