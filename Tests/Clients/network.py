@@ -52,6 +52,10 @@ class Proxy:
                 continue
             with self.lock:
                 self.open.add((near, far))
+            # It may have been made while `reset` ended the others.
+            if self.fault == "refuse":
+                self.end((near, far))
+                continue
             for source, sink in ((near, far), (far, near)):
                 threading.Thread(target=self.carry, args=(source, sink, (near, far)), daemon=True).start()
 
@@ -98,5 +102,7 @@ class Proxy:
 
     def reset(self):
         """Ends every connection."""
-        for pair in list(self.open):
+        with self.lock:
+            pairs = list(self.open)
+        for pair in pairs:
             self.end(pair)
