@@ -94,6 +94,19 @@ struct NoteTests {
     await world.stop()
   }
 
+  @Test("B1 B34: a webhook ends what a user who left may read, though no answer says it and no poll comes")
+  func leave() async throws {
+    let world = try Noted()
+    for name in ["alice", "bob"] { world.server.fake.join(UserID(name), Noted.url) }
+    try await world.connect(["alice", "bob"])
+    world.server.garble.withLock { $0 = { $0.contains("my_group_channels") ? Self.limited : nil } }
+    world.server.fake.join(UserID("bob"), Noted.url, leaves: true)
+    await world.deliver("leave", #","users":[{"user_id":"bob"}]"#)
+    #expect(await World.wait { !world.isIn("bob") && world.noted == 0 })
+    #expect(world.isIn("alice"))
+    await world.stop()
+  }
+
   @Test("B34: what is noted again while it is looked into stays noted")
   func again() async throws {
     let cache = try Cache(Cache.Configuration(directory: TestFolder.make("notes") + "/data"))

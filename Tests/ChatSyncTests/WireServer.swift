@@ -119,7 +119,9 @@ struct WireServer {
   private static func json(_ channel: ChannelRecord) -> String {
     var last = "null"
     if case .message(let message) = channel.lastMessage { last = json(message) }
-    return "{\"channel_url\":\"\(channel.url.text)\",\"name\":\"\",\"created_at\":1,\"last_message\":\(last),"
-      + "\"member_state\":\"\(channel.membership?.state?.rawValue ?? "none")\"}"
+    // Like a real server, it tells who is no member nothing about a membership.
+    let state = channel.membership?.state ?? .outside
+    let own = state == .outside ? "" : ",\"member_state\":\"\(state.rawValue)\""
+    return "{\"channel_url\":\"\(channel.url.text)\",\"name\":\"\",\"created_at\":1,\"last_message\":\(last)\(own)}"
   }
 }

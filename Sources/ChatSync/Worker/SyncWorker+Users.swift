@@ -146,8 +146,10 @@ extension SyncWorker {
 
   /// Whether the upstream says that the user is no member. An answer that cannot be read does not say so, and
   /// keeps no other channel waiting.
-  func isGone(_ user: UserID, from url: ChannelURL) async throws -> Bool {
-    do { return try await !upstream.isMember(user, of: url, .background) } catch {
+  func isGone(
+    _ user: UserID, from url: ChannelURL, _ importance: Importance = .background
+  ) async throws -> Bool {
+    do { return try await !upstream.isMember(user, of: url, importance) } catch {
       guard error.isUnreadableUpstream else { throw error }
       return false
     }
@@ -228,7 +230,7 @@ extension SyncWorker {
     do {
       let asked = ChannelRecord.Asked(sequence: store.mark(), memberNews: memberNews)
       let record = try await upstream.channel(url, as: user, .open)
-      if record.membership?.state == .outside {
+      if try await isLeft(record, by: user, isNamed: isNamed && source != .read) {
         try await store.removeMembership(of: user, in: url, source)
       } else {
         _ = try await store.store(
@@ -242,5 +244,14 @@ extension SyncWorker {
       guard error.isNotFoundUpstream else { throw error }
       try await store.removeMembership(of: user, in: url, .channelDeleted)
     }
+  }
+
+  /// Whether the user left the channel, which was fetched alone as the user. A server may send the channel to
+  /// somebody who left, without the state. If a webhook named the user, the member is asked for then: the user
+  /// must not read until the next poll what comes after the leaving (B1).
+  private func isLeft(_ record: ChannelRecord, by user: UserID, isNamed: Bool) async throws -> Bool {
+    if let state = record.membership?.state { return state == .outside }
+    guard isNamed else { return false }
+    return try await isGone(user, from: record.url, .open)
   }
 }
