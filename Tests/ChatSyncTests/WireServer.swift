@@ -122,6 +122,7 @@ struct WireServer {
     // Like a real server, it tells who is no member nothing about a membership.
     let state = channel.membership?.state ?? .outside
     let own = state == .outside ? "" : ",\"member_state\":\"\(state.rawValue)\""
-    return "{\"channel_url\":\"\(channel.url.text)\",\"name\":\"\",\"created_at\":1,\"last_message\":\(last)\(own)}"
+    return "{\"channel_url\":\"\(channel.url.text)\",\"name\":\"\",\"created_at\":1,"
+      + "\"last_message\":\(last)\(own)}"
   }
 }

@@ -13,6 +13,8 @@ package struct ViewRow: ~Copyable {
   package let version: Int64
   /// Whether the view's filters show it.
   package let isShown: Bool
+  /// Whether they may have shown it before a change.
+  package let mayBeShown: Bool
   /// The message as a JSON object; empty if it is not shown.
   package let object: ByteBuffer
 }
@@ -31,12 +33,14 @@ extension CacheReader {
       rows.begin(isBackwards: false)
       // A thread's view shows only its replies. The filter does not check that: a thread's page reads no
       // others.
-      if filter.parent == nil || row.int64OrNil(.parentID) == filter.parent { rows.take(row) }
+      let isOfThread = filter.parent == nil || row.int64OrNil(.parentID) == filter.parent
+      let mayBeShown = isOfThread && rows.mayShow(row)
+      if isOfThread { rows.take(row) }
       let isShown = rows.count == 1
       let goesOn = try body(
         ViewRow(
           position: row.messagePosition, version: row.int64(.version),
-          isShown: isShown, object: rows.joined(isReversed: false)))
+          isShown: isShown, mayBeShown: mayBeShown, object: rows.joined(isReversed: false)))
       if !goesOn { return }
     }
   }

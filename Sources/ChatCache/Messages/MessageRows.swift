@@ -138,13 +138,16 @@ struct MessageRows: ~Copyable {
   }
 
   private func shows(_ row: Row) -> Bool {
+    guard mayShow(row) else { return false }
+    return filter.customTypes.isEmpty || filter.customTypes.contains { row.holds(text: $0.text, .customType) }
+  }
+
+  /// Whether the filter showed the message at some time, or shows it: an edit changes a custom type alone.
+  func mayShow(_ row: Row) -> Bool {
     if filter.parent == nil, hides(MessageFlags(rawValue: row.int64(.flags))) { return false }
     if filter.isPlain { return true }
     if let kind = filter.kind, kind.stored != row.int64(.type) { return false }
-    if !filter.senders.isEmpty, !filter.senders.contains(where: { row.holds(text: $0.text, .sender) }) {
-      return false
-    }
-    return filter.customTypes.isEmpty || filter.customTypes.contains { row.holds(text: $0.text, .customType) }
+    return filter.senders.isEmpty || filter.senders.contains { row.holds(text: $0.text, .sender) }
   }
 
   private func hides(_ flags: MessageFlags) -> Bool {

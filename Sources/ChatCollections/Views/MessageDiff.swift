@@ -147,6 +147,7 @@ struct MessageDiff: ~Copyable {
     let position: Position
     let version: Int64
     let isIn: Bool
+    let mayBeShown: Bool
     let object: [UInt8]
   }
 
@@ -160,8 +161,8 @@ struct MessageDiff: ~Copyable {
       let then = shown.knowledge(of: id)
       knew[id] = then
       // A forgotten message outside the window cannot have been in the view, and neither can one that the
-      // user may not see.
-      if then == .unknown, !row.isIn, !mayHaveBeenIn(row.position) { continue }
+      // user may not see, or that the view's filters never show.
+      if then == .unknown, !row.isIn, !(row.mayBeShown && mayHaveBeenIn(row.position)) { continue }
       if let answer = unsent.answers[id], tellAnswer(answer, row) { continue }
       switch Verdict(since: then, now: row.isIn ? row.version : nil) {
       case .nothing: continue
@@ -189,7 +190,8 @@ struct MessageDiff: ~Copyable {
       }
       found.append(
         Candidate(
-          position: row.position, version: row.version, isIn: isIn, object: isIn ? row.object.array : []))
+          position: row.position, version: row.version, isIn: isIn, mayBeShown: row.mayBeShown,
+          object: isIn ? row.object.array : []))
       return true
     }
     newest = hint

@@ -246,9 +246,9 @@ extension SyncWorker {
     }
   }
 
-  /// Whether the user left the channel, which was fetched alone as the user. A server may send the channel to
-  /// somebody who left, without the state. If a webhook named the user, the member is asked for then: the user
-  /// must not read until the next poll what comes after the leaving (B1).
+  /// Whether the user left the channel, which was fetched alone as the user. A server may send the channel
+  /// without the state to somebody who left. If a webhook named the user, the member is asked for then: the
+  /// user must not read until the next poll what comes after the leaving (B1).
   private func isLeft(_ record: ChannelRecord, by user: UserID, isNamed: Bool) async throws -> Bool {
     if let state = record.membership?.state { return state == .outside }
     guard isNamed else { return false }

@@ -56,6 +56,32 @@ import Testing
     #expect(world.ask("\(path)since=\(open.text("cursor"))&wait=0").status == 200)
   }
 
+  @Test("B18: a filtered view whose client's messages are forgotten deletes none that its filters never show")
+  func neverShown() throws {
+    let world = try world()
+    defer { world.stop() }
+    func rows(_ text: String) -> [MessageRecord] {
+      (Int64(1)...9).map { id in
+        var row = CollectionWorld.message(id, at: id * 10, text: text)
+        if id == 6 || id == 8 { (row.parentID, row.parentAt) = (3, 30) }
+        return row
+      }
+    }
+    try world.list(rows("hello"), in: "general")
+    let filters = [#""parent_message_id":"3""#, #""sender_user_ids":["carol"]"#, #""custom_types":["x"]"#]
+    let open = filters.map { world.post("/v1/message-collections", #"{"channel_url":"general",\#($0)}"#) }
+    // The service forgets what each client has. Then all messages are edited.
+    try world.restart()
+    try world.list(rows("edited"), in: "general")
+    let deleted = open.map { view in
+      let path = "/v1/message-collections/\(view.text("id"))/events?"
+      return drained(world, path, from: view.text("cursor")).flatMap { ids($0, "messages.deleted") }
+    }
+    // A custom type can be edited away: a message without it may have had it.
+    // A view of the channel does not show replies.
+    #expect(deleted == [[], [], [1, 2, 3, 4, 5, 7, 9]])
+  }
+
   @Test("B49, B50: of several views one answer that is cut ends all of them there; nothing is told twice")
   func cutTogether() throws {
     let world = try world()
