@@ -57,6 +57,15 @@ package enum Digits {
     return DecimalText.read(UnsafeRawBufferPointer(rebasing: digits))
   }
 
+  /// The id of a message that a client names: 1 to 18 digits, as in the contract; nil for any other text.
+  package static func messageID(_ text: String) -> Int64? {
+    var text = text
+    return text.withUTF8 {
+      guard $0.count <= 18, $0.first != UInt8(ascii: "-") else { return nil }
+      return DecimalText.read(UnsafeRawBufferPointer($0))
+    }
+  }
+
   /// Writes `number`, which is not negative, in decimal digits. Returns the offset after them.
   package static func writeDecimal(
     _ number: Int64, into bytes: UnsafeMutableRawBufferPointer, at offset: Int

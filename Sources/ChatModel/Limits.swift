@@ -4,9 +4,10 @@ package enum Limits {
   package static let moments: ClosedRange<Int64> = 0...9_999_999_999_999
   /// Numbers that count messages, mentions, replies or members.
   package static let counts: ClosedRange<Int64> = 0...1_000_000_000
-  /// Ids of confirmed messages. The smallest and the largest number mark the ends of a millisecond.
-  package static let messageIDs: ClosedRange<Int64> = 1...(Int64.max - 1)
-  /// Sizes of files, in bytes, that the upstream may state.
+  /// Ids of confirmed messages: 18 digits at most. The smallest and the largest `Int64` mark the ends of a
+  /// millisecond.
+  package static let messageIDs: ClosedRange<Int64> = 1...999_999_999_999_999_999
+  /// Sizes of files, in bytes, that the upstream or a client may state.
   package static let fileBytes: ClosedRange<Int64> = 0...(1 << 50)
   /// Bytes of a request id.
   package static let requestIDBytes = 80

@@ -2,6 +2,15 @@ import ChatModel
 import Testing
 
 @Suite struct DigitsTests {
+  @Test("the id of a message is 1 to 18 digits")
+  func messageIDs() {
+    #expect(Digits.messageID("0") == 0)
+    #expect(Digits.messageID("999999999999999999") == Limits.messageIDs.upperBound)
+    for text in ["", "-5", "+5", "1000000000000000000", "9223372036854775807", "5 ", "5.0", "٥"] {
+      #expect(Digits.messageID(text) == nil)
+    }
+  }
+
   @Test("hexadecimal digits are those everybody writes, and only those are read")
   func writesAndReadsHex() {
     var random = SystemRandomNumberGenerator()

@@ -76,7 +76,7 @@ struct MessageParameters {
     filter.senders = list(&parameters, "sender_user_ids").map { ExactText($0) }
     filter.replies = parameters.word("reply_type", MessageQuery.Replies.self) ?? .none
     if let text = parameters.text("parent_message_id") {
-      filter.parent = Parameters.number(text)
+      filter.parent = Digits.messageID(text)
       if filter.parent == nil { parameters.fault("parent_message_id", "Give a message_id.") }
     }
     filter.parts = parts(&parameters)

@@ -16,7 +16,7 @@ enum MessageRef {
       guard let request = RequestID(String(text.dropFirst(prefix.count))) else { return nil }
       self = .request(request)
     } else {
-      guard let id = Parameters.number(text) else { return nil }
+      guard let id = Digits.messageID(text) else { return nil }
       self = .message(id)
     }
   }

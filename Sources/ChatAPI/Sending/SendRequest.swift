@@ -70,7 +70,7 @@ struct SendRequest: Sendable {
     file.url = fields.text("file_url")
     file.name = fields.text("file_name")
     file.mime = fields.text("file_mime")
-    file.size = fields.number("file_size", 0 ... .max)
+    file.size = fields.number("file_size", Limits.fileBytes)
     for (name, text) in [("file_url", file.url), ("file_name", file.name), ("file_mime", file.mime)] {
       if let text, text.count > SendingLimit.fileCharacters {
         fields.fault(name, "Give at most \(SendingLimit.fileCharacters) characters.")

@@ -52,7 +52,7 @@ package struct MessageViewRequest: Sendable, Equatable {
     filter.senders = fields.list("sender_user_ids").map { ExactText($0) }
     filter.replies = fields.word("reply_type", MessageQuery.Replies.self) ?? .none
     if let text = fields.text("parent_message_id") {
-      filter.parent = Int64(text)
+      filter.parent = Digits.messageID(text)
       if filter.parent == nil { fields.fault("parent_message_id", "Give a message_id.") }
     }
     if fields.flag("include_reactions") { filter.parts.insert(.reactions) }
