@@ -151,13 +151,15 @@ private struct LiveSync: SyncRequests {
   ) { then(.success(0)) }
   func accepted(of user: UserID, in channel: ChannelURL) {}
   func fetch(
-    _ wanted: MessageSyncRequest, within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void
+    _ wanted: MessageSyncRequest, for user: UserID, within milliseconds: Int,
+    then: @escaping @Sendable (SyncOutcome) -> Void
   ) { then(.stored) }
   func fetchChannels(
     of user: UserID, within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void
   ) { then(.stored) }
   func fetchMembers(
-    of channels: [ChannelURL], within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void
+    of channels: [ChannelURL], for user: UserID, within milliseconds: Int,
+    then: @escaping @Sendable (SyncOutcome) -> Void
   ) { then(.stored) }
   func find(
     _ channel: ChannelURL, as user: UserID, within milliseconds: Int,

@@ -4,9 +4,6 @@
 /* sqlite3_config and sqlite3_db_config are variadic, which Swift cannot call. */
 static inline int perch_sqlite_config_multithread(void) { return sqlite3_config(SQLITE_CONFIG_MULTITHREAD); }
 static inline int perch_sqlite_config_memstatus(int on) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, on); }
-static inline int perch_sqlite_no_checkpoint_on_close(sqlite3 *db) {
-  return sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)0);
-}
 static inline int perch_sqlite_keep_plans(sqlite3 *db) {
   return sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_QPSG, 1, (int *)0);
 }

@@ -108,22 +108,9 @@ extension Collections {
   /// request id. `then` gets the request ids of the removed ones (B44).
   package func removeFailed(
     of view: MessageCollection, named name: String?,
-    then: @escaping @Sendable (Result<[String], any Error>) -> Void
+    then: @escaping @Sendable (Result<[RequestID], any Error>) -> Void
   ) {
     let laneKey = OutboxLaneKey(user: view.user, channel: view.url)
-    cache.accept(
-      { writer in
-        var removed: [String] = []
-        try writer.changeLane(laneKey) { lane in
-          var notices: [OutboxLane.Notice] = []
-          for row in lane.rows where row.kind.isMessage && (name.map { $0 == row.requestID.text } ?? true) {
-            let outcome = lane.remove(row.id, now: writer.now)
-            notices += outcome.notices
-            if outcome.isRemoved { removed.append(row.requestID.text) }
-          }
-          return notices
-        }
-        return removed
-      }, finish: then)
+    cache.accept({ try $0.removeFailed(in: laneKey, named: name) }, finish: then)
   }
 }

@@ -173,7 +173,7 @@ struct SyncParts {
     text.sample("perch_outbox_rows", label: "status=\"canceled\"", unsent.canceled)
     let now = Clock.system.wallMilliseconds()
     text.metric(
-      "perch_outbox_oldest_seconds", .gauge, "Age of the oldest unsent row, in seconds.",
+      "perch_outbox_oldest_seconds", .gauge, "Age of the pending row that expires first, in seconds.",
       unsent.oldest.map { max(0, now - $0) / 1000 } ?? 0)
   }
 

@@ -38,7 +38,6 @@ enum Parkings {
     "Sources/ChatAPI/Requests/DurableWrite.swift",  // writes: answer with their result
     "Sources/ChatAPI/Webhooks/SendbirdWebhookRoute.swift",  // has no caller
     "Sources/ChatAPI/Sending/SendProgress.swift",  // checks the rights itself at each turn
-    "Sources/ChatAPI/Sending/MessageSearch.swift",  // checks the rights itself
   ]
 
   /// Requests that are parked elsewhere.

@@ -132,6 +132,23 @@ struct LinkTests {
     check(user.phase == .connected, "a good connect reopens")
   }
 
+  @Test("B5: a closed user stays closed until the upstream acknowledges the user, whatever the client does")
+  func barred() {
+    var user = UserState(.closed, now: 0, refusedAt: 0)
+    user.stop()
+    check(user.phase == .closed, "DELETE opens nothing")
+    check(user.connect(now: 1) && user.isBarred, "PUT opens nothing until the upstream has answered")
+    user.stop()
+    check(user.phase == .closed)
+    check(user.connect(now: 2))
+    check(user.refused(now: 3, isCached: true) == .closed, "one refusal is enough after a restart, too")
+    check(user.connect(now: 4))
+    user.acknowledged()
+    check(user.phase == .connected && !user.isBarred)
+    user.stop()
+    check(user.phase == .stopped)
+  }
+
   @Test("B5: a good answer in between forgets the first refusal")
   func forgiven() {
     var user = UserState(now: 0)

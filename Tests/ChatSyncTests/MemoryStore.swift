@@ -110,7 +110,7 @@ final class MemoryStore: SyncStore {
       state.sequence += 1
       var sweep: Int64?
       if case .listing(let number) = origin { sweep = number }
-      if case .changelog(let deleted, let next) = origin {
+      if case .changelog(let deleted, let next, _) = origin {
         for url in deleted { state.users[user]?.channels[url] = nil }
         if let next { state.users[user]?.token = next }
       }

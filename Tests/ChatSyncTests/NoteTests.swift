@@ -60,6 +60,11 @@ struct NoteTests {
       (try? cache.read { try $0.connectedMembers(of: Self.url).contains(UserID(name)) }) ?? false
     }
 
+    /// Whether the user has a membership, connected or not.
+    func mayRead(_ name: String) -> Bool {
+      do { return try cache.view(of: Self.url, for: UserID(name)) != nil } catch { return true }
+    }
+
     func stop() async {
       await worker.stop()
       client.close()
@@ -105,6 +110,38 @@ struct NoteTests {
     #expect(await World.wait { !world.isIn("bob") && world.noted == 0 })
     #expect(world.isIn("alice"))
     await world.stop()
+  }
+
+  @Test("B4 B34: a webhook ends what a disconnected user who left may read; one refusal holds no others")
+  func leaveOfDisconnected() async throws {
+    let world = try Noted()
+    for name in ["alice", "bob", "carol"] { world.server.fake.join(UserID(name), Noted.url) }
+    try await world.connect(["alice", "bob", "carol"])
+    try await world.worker.disconnect(UserID("bob"))
+    let refusal = #"{"error":true,"code":400301,"message":""}"#
+    let refused = RawServer.Answer.text(
+      "HTTP/1.1 400 Bad Request\r\nContent-Length: \(refusal.utf8.count)\r\n\r\n\(refusal)")
+    world.server.garble.withLock {
+      $0 = {
+        if $0.contains("my_group_channels") { return Self.limited }
+        return $0.contains("/group_channels/c0?") && $0.contains("user_id=alice") ? refused : nil
+      }
+    }
+    for name in ["bob", "carol"] { world.server.fake.join(UserID(name), Noted.url, leaves: true) }
+    await world.deliver(
+      "leave", #","users":[{"user_id":"alice"},{"user_id":"bob"},{"user_id":"carol"}]"#)
+    #expect(await World.wait { !world.isIn("carol") && !world.mayRead("bob") })
+    #expect(world.isIn("alice") && world.noted == 1, "it is asked for again as alice")
+    await world.stop()
+  }
+
+  @Test("B34: who declines an invitation is named by `invitee`, alone")
+  func declined() throws {
+    let body =
+      #"{"category":"group_channel:decline_invite","channel":{"channel_url":"c0"},"#
+      + #""inviter":{"user_id":"alice"},"invitee":{"user_id":"eve"}}"#
+    let notes = try Array(body.utf8).withUnsafeBytes { try Webhook.notes($0) }
+    #expect(notes.map(\.users) == [[UserID("eve")]])
   }
 
   @Test("B34: what is noted again while it is looked into stays noted")

@@ -49,6 +49,22 @@ struct SendingPlanTests {
     #expect(plan.next(now: 100_002) == [.list(Self.alice, after: nil)])
   }
 
+  @Test("B67: at a start nothing is sent before the upstream has told what became of its user")
+  func firstTheUser() {
+    var plan = Plan(pace: Pace(), seed: 1)
+    _ = plan.next(now: 0)
+    plan.ended(.probe, .done, now: 0)
+    plan.add(Self.alice, isSynced: true, isCached: true, now: 0)
+    plan.know(ChannelURL("c0"), isPrefetched: true, isUnverified: false, lastMessageAt: 0, now: 0)
+    plan.outboxChanged(Self.lane, now: 0)
+    let changes = SyncJob.channelChanges(Self.alice)
+    #expect(plan.next(now: 0) == [.connect(Self.alice)])
+    plan.ended(.connect(Self.alice), .acknowledged, now: 1)
+    #expect(plan.next(now: 1) == [changes])
+    plan.ended(changes, .changed([], hasMore: false), now: 2)
+    #expect(plan.next(now: 2).contains(Self.send))
+  }
+
   @Test("B43: what is accepted while the lane's turn ends is sent at once")
   func acceptedAtTheEnd() {
     var plan = plan()

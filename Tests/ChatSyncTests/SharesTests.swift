@@ -164,7 +164,9 @@ import Testing
       (
         "send",
         {
-          $0.add(user, isSynced: true, isCached: true, phase: .connected, now: 50_000)
+          $0.add(user, isSynced: true, isCached: true, now: 0)
+          for job in $0.next(now: 0) { $0.ended(job, .acknowledged, now: 0) }
+          for job in $0.next(now: 0) { $0.ended(job, .changed([], hasMore: false), now: 50_000) }
           $0.outboxChanged(OutboxLaneName(user: user, channel: url), now: 0)
         }
       ),

@@ -75,4 +75,26 @@ import Testing
       #expect(late.isEmpty)
     }
   }
+
+  @Test("B5: who is polled is asked about after 20 polls, and closed if deactivated; else polls go on")
+  func askedAboutAgain() {
+    for isGone in [false, true] {
+      var polls: [Int] = []
+      var run = PlanRun(users: 1, open: 0)
+      let error =
+        isGone
+        ? UpstreamError.rejection(code: 400300, message: "")
+        : UpstreamError.unusable(reason: "status 500", retryAfter: nil)
+      run.outcome = { job in
+        guard case .connect = job else { return PlanRun.usual(job) }
+        return polls.count == 1 || isGone && polls.count > 1 ? .failed(error) : .acknowledged
+      }
+      run.go(until: 1_700_000) { job, _, _ in
+        if case .connect = job { polls.append(0) }
+        if case .channelChanges = job { polls[polls.count - 1] += 1 }
+      }
+      #expect(isGone ? polls == [20, 0, 0] : polls.count == 3 && polls[1] == 20, "\(polls)")
+      #expect(run.plan.status(of: UserID("u0"))?.phase == (isGone ? .closed : .connected))
+    }
+  }
 }

@@ -36,7 +36,7 @@ struct WorkerRequestsTests {
 
     func fetch(_ wanted: MessageSyncRequest, within: Int = 30_000) async -> SyncOutcome {
       await withCheckedContinuation { done in
-        syncRequests.fetch(wanted, within: within) { done.resume(returning: $0) }
+        syncRequests.fetch(wanted, for: world.alice, within: within) { done.resume(returning: $0) }
       }
     }
 

@@ -232,6 +232,29 @@ struct WorkerTests {
     await world.worker.stop()
   }
 
+  @Test("B1, B4, B5: a read fetches nothing for a user whose channels are not known since the last connect")
+  func readsOfUsers() async throws {
+    let world = world([500])
+    let url = ChannelURL("c0")
+    try await world.worker.start()
+    _ = await world.worker.connect(world.alice, waitMilliseconds: 5_000)
+    #expect(await World.wait { (try? world.store.line(of: url))??.isPrefetched(200) ?? false })
+    let oldest = try #require(try world.store.line(of: url)?.oldest)
+    let wanted = MessageSyncRequest(url, .older(than: oldest, rows: 100))
+    try await world.worker.disconnect(world.alice)
+    let before = world.upstream.state.withLock { $0.calls }
+    #expect(await world.worker.fetch(wanted, for: world.alice) == .failed(.notSynced(retryAfter: 60_000)))
+    #expect(await world.worker.fetchMembers(of: [url], for: world.alice) != .stored)
+    #expect(world.upstream.state.withLock { $0.calls } == before)
+    // The read of a user who connects again waits for the changes: by then the user has left.
+    world.upstream.state.withLock { $0.fault = { _ in .slow } }
+    world.upstream.join(world.alice, url, leaves: true)
+    await world.worker.connect(world.alice)
+    _ = await world.worker.fetch(wanted, for: world.alice)
+    #expect(try world.store.connectedMembers(of: url, atMost: 1).isEmpty)
+    await world.worker.stop()
+  }
+
   @Test("B34: where a channel was quiet nothing pauses between a webhook and its listing")
   func listedAtOnce() async throws {
     let url = ChannelURL("c0")

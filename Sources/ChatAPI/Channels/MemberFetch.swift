@@ -29,7 +29,7 @@ struct MemberFetch {
     guard !urls.isEmpty, preferences.mode != .never else { return try body(status) }
     let within = preferences.milliseconds
     return context.wait(request, of: caller, within: within) {
-      context.syncRequests.fetchMembers(of: urls, within: within, then: $0)
+      context.syncRequests.fetchMembers(of: urls, for: caller.user, within: within, then: $0)
     } then: { outcome in
       try body(CacheStatus(outcome))
     }

@@ -90,8 +90,8 @@ final class EdgeLoad {
     let now = Clock.system.monotonicNanoseconds()
     let left = endsAt > now ? Int((endsAt - now) / 1_000_000) : 0
     let wanted = MessageSyncRequest(view.url, stretch, thread: view.request.filter.parent)
-    return context.route.wait(request, of: caller, within: left) {
-      context.route.syncRequests.fetch(wanted, within: left, then: $0)
+    return context.route.wait(request, of: caller, within: left) { [self] in
+      context.route.syncRequests.fetch(wanted, for: caller.user, within: left, then: $0)
     } then: { [self] outcome in
       // The view may have been disposed of meanwhile, or have begun anew under its name.
       guard try context.run({ try context.collections.messages(view.id, of: caller.user) }) === view else {

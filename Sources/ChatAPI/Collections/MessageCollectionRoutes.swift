@@ -76,7 +76,7 @@ enum MessageCollectionRoutes {
         let name = parameters.text("request_id")
         try parameters.end()
         return try views.with(request) { view, _ in
-          let write = DurableWrite<[String]>(
+          let write = DurableWrite<[RequestID]>(
             advice: "Read the view again: `failed` lists what is there still.")
           return try write.answer(
             request, submit: { context.collections.removeFailed(of: view, named: name, then: $0) }
@@ -85,7 +85,7 @@ enum MessageCollectionRoutes {
             json.beginObject()
             json.name("request_ids")
             json.beginArray()
-            for id in removed { json.value(id) }
+            for id in removed { json.value(id.text) }
             json.endArray()
             json.endObject()
             return .respond(CollectionContext.answer(json.finish()))

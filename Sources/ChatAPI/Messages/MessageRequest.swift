@@ -79,8 +79,9 @@ final class MessageRequest {
     if !isWanted, let response = try look(id) { return .respond(response) }
     guard preferences.mode != .never, status == .hit else { throw Problem.messageNotFound }
     let within = preferences.milliseconds
-    return context.wait(request, of: caller, within: within) {
-      context.syncRequests.fetch(MessageSyncRequest(url, .message(id)), within: within, then: $0)
+    return context.wait(request, of: caller, within: within) { [self] in
+      context.syncRequests.fetch(
+        MessageSyncRequest(url, .message(id)), for: caller.user, within: within, then: $0)
     } then: { [self] outcome in
       status = CacheStatus(outcome)
       return try answer(id)

@@ -194,7 +194,7 @@ private final class MessagePageRequest {
     let left = endsAt > now ? Int((endsAt - now) / 1_000_000) : 0
     let wanted = MessageSyncRequest(url, stretch, thread: parameters.query.filter.parent)
     return context.wait(request, of: caller, within: left) {
-      context.syncRequests.fetch(wanted, within: left, then: $0)
+      context.syncRequests.fetch(wanted, for: caller.user, within: left, then: $0)
     } then: { [self] outcome in
       status = CacheStatus(outcome)
       if case .failed = outcome { hasFailed = true }

@@ -230,7 +230,8 @@ enum ProblemTable {
       "Send the request again after `Retry-After` seconds."),
     Meaning(
       503, "not_synced",
-      "The service has not listed all your channels yet, and the chat server cannot be reached.",
+      "The service has not listed all your channels yet: the chat server cannot be reached, or the cache is "
+        + "being cleared.",
       "Ask again after `Retry-After` seconds."),
     Meaning(
       503, "starting",

@@ -12,7 +12,7 @@ package final class ServiceStatus: Sendable {
   package struct Report: Sendable, Equatable {
     /// How far the service has started or stopped.
     package var phase = Phase.starting
-    /// The kind of cache, as `--cache` names it.
+    /// How the cache is stored.
     package var mode = "sqlite"
     /// Codes of the problems that the service has although it answers. `HealthRoutes` adds the link's.
     package var reasons: [String] = []
@@ -25,9 +25,9 @@ package final class ServiceStatus: Sendable {
   /// A service that starts.
   package init() {}
 
-  /// The service answers requests from now on. `reasons`: the problems that it has nevertheless.
-  package func becomeReady(mode: String = "sqlite", reasons: [String] = []) {
-    state.withLock { $0 = Report(phase: .ready, mode: mode, reasons: reasons) }
+  /// The service answers requests from now on.
+  package func becomeReady() {
+    state.withLock { $0 = Report(phase: .ready) }
   }
 
   /// A migration is running. Until it ends, only `/healthz` and `/readyz` are answered.

@@ -59,7 +59,8 @@ struct MessageSearch {
     if let fetched { throw MessageSearch.problem(fetched) }
     let (context, within) = (sending.context, RouteContext.firstWordMilliseconds)
     return context.wait(request, of: caller, within: within) {
-      context.syncRequests.fetch(MessageSyncRequest(url, .message(id)), within: within, then: $0)
+      context.syncRequests.fetch(
+        MessageSyncRequest(url, .message(id)), for: caller.user, within: within, then: $0)
     } then: { outcome in
       try find(ref, outcome ?? .late, then)
     }

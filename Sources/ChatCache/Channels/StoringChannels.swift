@@ -12,8 +12,8 @@ extension CacheWriter {
   ) throws -> [ChannelActivity] {
     // While everything is being cleared, a user who joined a channel would find rows that are about to go.
     guard let key = try reader.userKey(of: user), try reader.clearsEverything() == nil else { return [] }
-    if case .changelog(let deleted, let next) = origin {
-      for url in deleted { try removeMembership(of: user, in: url, .channelChangelog) }
+    if case .changelog(let deleted, let next, let asked) = origin {
+      for url in deleted { try removeMembership(of: user, in: url, asked: asked, .channelChangelog) }
       if let next { try setChannelToken(next, of: key) }
     }
     var page: ListedPage?
@@ -39,9 +39,10 @@ extension CacheWriter {
     if record.membership?.state != .joined { noteLeaving() }
     if let membership = record.membership {
       if membership.state == .outside {
-        try removeMembership(of: user, in: record.url, origin.source)
+        try removeMembership(of: user, in: record.url, asked: record.asked, origin.source)
       } else {
-        try store(membership, of: key, named: user, in: channel, lastMessage, origin, &page)
+        try store(
+          membership, of: key, named: user, in: channel, lastMessage, asked: record.asked, origin, &page)
       }
     }
     if let aheadTo { return ChannelActivity(url: record.url, lastMessageAt: aheadTo, isBehind: true) }
@@ -114,7 +115,10 @@ extension CacheWriter {
       guard try !reader.isDeleted(message.messageID, in: channel) else { return .absent }
       guard let stored else { return .message(message) }
       if message.position == stored {
-        return try reader.isLastMessage(message, of: channel) ? .absent : .message(message)
+        let isKnown =
+          try reader.isLastMessage(message, of: channel)
+          || reader.hasNewer(message, askedAt: record.asked?.sequence, in: channel)
+        return isKnown ? .absent : .message(message)
       }
       // The cache has this message with another time. Its next listing decides which time is right.
       if let time = try reader.time(of: message.messageID, in: channel), time != message.createdAt {
@@ -233,6 +237,28 @@ extension CacheReader {
       $0.bind(1, channel.rawValue)
     } _: {
       $0.holds([UInt8(ascii: "{")] + message.body + [UInt8(ascii: "}")], 0)
+    } ?? false
+  }
+
+  /// Whether the stored message is newer than this one: it was updated later, or was stored, with the same
+  /// time of update, after the answer with this one was asked for.
+  fileprivate func hasNewer(
+    _ message: MessageRecord, askedAt: Int64?, in channel: ChannelKey
+  ) throws -> Bool {
+    try db.first(
+      """
+      SELECT updated_at > ?4 OR (updated_at = ?4 AND version > ?5)
+      FROM message
+      WHERE channel = ?1 AND created_at = ?2 AND message_id = ?3
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, message.createdAt)
+      $0.bind(3, message.messageID)
+      $0.bind(4, message.updatedAt)
+      $0.bind(5, askedAt ?? .max)
+    } _: {
+      $0.bool(0)
     } ?? false
   }
 

@@ -38,9 +38,16 @@ extension CacheWriter {
   /// least say whether the user is in the channel.
   func store(
     _ record: MembershipRecord, of user: UserKey, named name: UserID, in channel: ChannelKey,
-    _ lastMessage: ChannelRecord.LastMessage, _ origin: ChannelOrigin, _ page: inout ListedPage?
+    _ lastMessage: ChannelRecord.LastMessage, asked: ChannelRecord.Asked?, _ origin: ChannelOrigin,
+    _ page: inout ListedPage?
   ) throws {
     let old = try facts(of: user, in: channel)
+    var record = record
+    if let asked, try isOvertaken(record, by: old, asked, of: user, in: channel) {
+      try askAgain(channel, as: name)
+      guard old != nil else { return }
+      (record.state, record.isOperator, record.isMuted, record.floorAt) = (nil, nil, nil, nil)
+    }
     guard let state = record.state?.rawValue ?? old?.state else { return }
     let times = try reader.listTimes(of: channel)
     let folded = try reader.foldedPosition(of: channel)
@@ -78,6 +85,43 @@ extension CacheWriter {
       try setCounted(facts.counted, of: user, in: channel)
     }
     if case .listing(let sweep) = origin { try mark(sweep, of: user, in: channel) }
+  }
+
+  /// Whether the user's membership changed after the answer was asked for, and the answer contradicts that.
+  /// Such an answer gives no rights (B1): the user may have left, or the history may begin later.
+  private func isOvertaken(
+    _ record: MembershipRecord, by old: MembershipFacts?, _ asked: ChannelRecord.Asked, of user: UserKey,
+    in channel: ChannelKey
+  ) throws -> Bool {
+    guard let old else {
+      return try reader.hasChanged([.membershipLost, .channelDeleted], since: asked, of: user, in: channel)
+    }
+    let isEqual =
+      record.state.map { $0.rawValue == old.state } ?? true
+      && record.isOperator.map { $0 == (old.role == "operator") } ?? true
+      && record.isMuted.map { $0 == old.isMuted } ?? true && record.floorAt.map { $0 == old.floorAt } ?? true
+    let rights: [ChangeKind] = [.membershipGained, .membership, .floor]
+    return try !isEqual && reader.hasChanged(rights, since: asked, of: user, in: channel)
+  }
+
+  /// Stores a note to fetch the channel as the user.
+  private func askAgain(_ channel: ChannelKey, as user: UserID) throws {
+    guard let url = try reader.url(of: channel) else { return }
+    try note([WebhookNote(kind: .channel, channel: url, source: .channelRefresh, users: [user])])
+    markNoted(in: url)
+  }
+
+  /// Deletes the membership because an answer says that the user is no member. If the user became one after
+  /// the answer was asked for, a note is stored instead.
+  func removeMembership(
+    of user: UserID, in url: ChannelURL, asked: ChannelRecord.Asked?, _ source: ChangeSource
+  ) throws {
+    if let asked, let key = try reader.userKey(of: user), let channel = try reader.channelKey(of: url),
+      try reader.hasChanged([.membershipGained], since: asked, of: key, in: channel)
+    {
+      return try askAgain(channel, as: user)
+    }
+    try removeMembership(of: user, in: url, source)
   }
 
   /// The facts as the row of a crowded channel's member stores them: without the messages that are counted
@@ -173,6 +217,13 @@ extension CacheWriter {
     guard let old else {
       try append(Change(.membershipGained, source, channel: channel, user: user))
       return
+    }
+    if old.state == "joined", facts.state != "joined" {
+      // The user left and was invited again: what an open view shows has ended (B18, B69).
+      if let url = try reader.url(of: channel) {
+        try failOutbox(in: OutboxLaneKey(user: user, channel: url))
+      }
+      try append(Change(.membershipLost, source, channel: channel, user: user))
     }
     if facts.floorAt != old.floorAt {
       try append(Change(.floor, .channelRefresh, channel: channel, user: user))
@@ -308,6 +359,27 @@ extension CacheWriter {
 }
 
 extension CacheReader {
+  /// Whether the log has a change of these kinds for the user, or for all, after the answer was asked for.
+  fileprivate func hasChanged(
+    _ kinds: [ChangeKind], since asked: ChannelRecord.Asked, of user: UserKey, in channel: ChannelKey
+  ) throws -> Bool {
+    try db.first(
+      """
+      SELECT 1
+      FROM event INDEXED BY event_by_channel
+      WHERE channel = ?1 AND seq > ?2 AND (user = ?3 OR user IS NULL) AND ?4 & (1 << kind)
+      LIMIT 1
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, asked.sequence)
+      $0.bind(3, user.rawValue)
+      $0.bind(4, kinds.reduce(Int64(0)) { $0 | 1 << $1.rawValue })
+    } _: { _ in
+      true
+    } ?? false
+  }
+
   /// The times that decide the channel's position in lists.
   fileprivate func listTimes(of channel: ChannelKey) throws -> (createdAt: Int64, last: Position?) {
     try db.first("SELECT created_at, last_message_at, last_message_id FROM channel WHERE id = ?1") {

@@ -30,9 +30,6 @@ package struct PagePlan: Hashable, Sendable {
     case tail
     /// The requested position: nothing beyond it was requested.
     case anchor
-
-    /// Whether the page ends at a gap.
-    package var isGap: Bool { if case .gap = self { true } else { false } }
   }
 
   /// The positions whose stored rows may be answered; nil: none.

@@ -90,9 +90,6 @@ package struct Listing: Sendable {
     Listing(anchor: .newest, olderLimit: limit, newerLimit: 0, includesAnchor: true, rows: rows)
   }
 
-  /// Whether it proves that nothing is newer than its rows.
-  package var reachesEnd: Bool { claim?.upperBound == .end }
-
   /// Whether it proves that nothing is older than its rows.
   package var reachesBeginning: Bool { claim?.lowerBound == .start }
 

@@ -238,18 +238,7 @@ extension CacheReader {
 
   /// Whether the cache knows which request of the user sent the message.
   package func isClaimed(_ message: Int64, by user: UserKey) throws -> Bool {
-    try db.first(
-      """
-      SELECT 1
-      FROM request INDEXED BY request_by_message
-      WHERE user = ?1 AND message_id = ?2 AND is_message = 1
-      """
-    ) {
-      $0.bind(1, user.rawValue)
-      $0.bind(2, message)
-    } _: { _ in
-      true
-    } ?? false
+    try request(answeredBy: message, of: user) != nil
   }
 
   /// The newest known position in the channel: that of a stored message or of the channel's last message.

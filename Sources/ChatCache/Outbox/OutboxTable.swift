@@ -95,7 +95,10 @@ extension CacheWriter {
     for row in before.rows { counts.add(row.state, -1) }
     for row in after.rows { counts.add(row.state) }
     try count(counts, of: laneKey.user)
-    if before.blocking != after.blocking { try holdRest(laneKey) }
+    if before.blocking != after.blocking {
+      try holdRest(laneKey)
+      try noteLane(laneKey)
+    }
     for notice in notices { try tell(notice, in: laneKey, before, after) }
     return notices
   }

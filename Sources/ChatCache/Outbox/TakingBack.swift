@@ -64,13 +64,14 @@ extension CacheWriter {
     }.count
   }
 
-  /// Deletes the lane's failed and canceled messages and returns their request ids (B44).
-  package func removeFailed(in laneKey: OutboxLaneKey) throws -> [RequestID] {
+  /// Deletes the lane's failed and canceled messages, or only the one with that request id, and returns their
+  /// request ids (B44).
+  package func removeFailed(in laneKey: OutboxLaneKey, named name: String? = nil) throws -> [RequestID] {
     let moment = try outboxMoment()
     var removed: [RequestID] = []
     try changeLane(laneKey, from: try reader.endedLane(laneKey)) { lane in
       var notices: [OutboxLane.Notice] = []
-      for row in lane.rows where row.kind.isMessage {
+      for row in lane.rows where row.kind.isMessage && (name.map { $0 == row.requestID.text } ?? true) {
         let removal = lane.remove(row.id, now: moment)
         notices += removal.notices
         if removal.isRemoved { removed.append(row.requestID) }

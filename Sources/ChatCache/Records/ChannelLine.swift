@@ -95,8 +95,8 @@ package struct ChannelActivity: Sendable, Hashable {
 package enum ChannelOrigin: Sendable, Equatable {
   /// A page of a first listing or sweep of that number.
   case listing(sweep: Int64)
-  /// The channel changelog; the token is stored in the same commit.
-  case changelog(deleted: [ChannelURL], next: SyncToken?)
+  /// The channel changelog; the token is stored in the same commit. `asked`: the cache when it was asked for.
+  case changelog(deleted: [ChannelURL], next: SyncToken?, asked: ChannelRecord.Asked? = nil)
   /// The first page by last message.
   case top
   /// The channel was asked for by name.

@@ -142,6 +142,6 @@ extension CacheWriter {
 
   /// The number of unsent messages and changes of all users.
   package func unsentOfAll() throws -> Int64 {
-    try db.reading.first("SELECT count(*) FROM outbox") { $0.int64(0) } ?? 0
+    try db.reading.first("SELECT sum(pending + failed + canceled) FROM unsent_count") { $0.int64(0) } ?? 0
   }
 }

@@ -61,18 +61,21 @@ package protocol SyncRequests: Sendable {
 
   // MARK: Fresher data
 
-  /// Fetches messages that a request misses (B15). A call fetches one page of the upstream; an HTTP request
-  /// makes at most `Limits.upstreamPagesPerRequest` calls.
+  /// Fetches messages that a user's request misses (B15), after the changes since the user's last connect. A
+  /// call fetches one page of the upstream; an HTTP request makes at most `Limits.upstreamPagesPerRequest`
+  /// calls.
   func fetch(
-    _ wanted: MessageSyncRequest, within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void)
+    _ wanted: MessageSyncRequest, for user: UserID, within milliseconds: Int,
+    then: @escaping @Sendable (SyncOutcome) -> Void)
 
   /// Fetches the user's channels: the most recent ones while the first listing runs, else the changes (B11).
   func fetchChannels(
     of user: UserID, within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void)
 
-  /// Fetches the members of these channels, each list from its beginning to its end.
+  /// Fetches the members of these channels for a user, each list from its beginning to its end.
   func fetchMembers(
-    of channels: [ChannelURL], within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void)
+    of channels: [ChannelURL], for user: UserID, within milliseconds: Int,
+    then: @escaping @Sendable (SyncOutcome) -> Void)
 
   /// Asks the upstream for a channel that the cache does not know. True: the user is in it, and it is in the
   /// cache now. After the user's first sync the upstream is not asked, and the result is false at once (B1).

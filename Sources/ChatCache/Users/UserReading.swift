@@ -112,10 +112,10 @@ extension CacheReader {
       SELECT
         u.user_id, u.phase, u.is_synced,
         (SELECT count(*) FROM membership AS m WHERE m.user = u.id),
-        (SELECT count(*) FROM outbox AS o WHERE o.user = u.id AND o.state NOT IN ('failed', 'canceled')),
-        (SELECT count(*) FROM outbox AS o WHERE o.user = u.id AND o.state = 'failed'),
+        coalesce(n.pending, 0), coalesce(n.failed, 0),
         (SELECT min(accepted_at) FROM outbox AS o WHERE o.user = u.id)
       FROM user AS u
+      LEFT JOIN unsent_count AS n ON n.user = u.id
       WHERE u.user_id > ?1 AND u.is_removed = 0
       ORDER BY u.user_id
       LIMIT ?2

@@ -88,7 +88,7 @@ package final class ChangeSubscriptions: Sendable {
 
   /// Starts the thread that wakes subscribers. It runs `eachMinute` about once a minute.
   package func start(eachMinute: @escaping @Sendable () -> Void) {
-    thread.start("perch-feed") { [self] in
+    thread.start("perch-wakes") { [self] in
       var sweptAt = Clock.system.monotonicNanoseconds()
       while let commits = next() {
         if Clock.system.monotonicNanoseconds() - sweptAt > 60_000_000_000 {

@@ -44,12 +44,16 @@ package struct UserState: Sendable, Equatable {
   private var closedAt: Int64?
   /// Whether a call with the same key succeeded since the first refusal.
   package private(set) var hasKeyWorkedSince = false
+  /// Whether the user was closed and the upstream has not acknowledged the user since: no request of the user
+  /// is answered from the cache (B5).
+  package private(set) var isBarred: Bool
 
   /// A user seen at `now`, whom the upstream refused at `refusedAt`, maybe in an earlier run.
   package init(_ phase: Phase = .connecting, now: Int64, refusedAt: Int64? = nil) {
     self.phase = phase
     seenAt = now
     self.refusedAt = refusedAt
+    isBarred = phase == .closed
   }
 
   /// A request of the user came: an idle user connects again. True if work begins.
@@ -76,12 +80,13 @@ package struct UserState: Sendable, Equatable {
     return true
   }
 
-  /// `DELETE /v1/connection`.
-  package mutating func stop() { phase = .stopped }
+  /// `DELETE /v1/connection`. A closed user stays closed.
+  package mutating func stop() { phase = isBarred ? .closed : .stopped }
 
   /// The upstream knows the user.
   package mutating func acknowledged() {
     refusedAt = nil
+    isBarred = false
     if phase == .connecting || phase == .closed { phase = .connected }
   }
 
@@ -95,6 +100,10 @@ package struct UserState: Sendable, Equatable {
       closedAt = now
       return .unknown
     }
+    if isBarred {
+      phase = .closed
+      return .closed
+    }
     guard let first = refusedAt else {
       refusedAt = now
       hasKeyWorkedSince = false
@@ -104,6 +113,7 @@ package struct UserState: Sendable, Equatable {
       return .doubtful(askAgainAt: max(first + UserState.refusalDistance, now + UserState.proofDistance))
     }
     phase = .closed
+    isBarred = true
     return .closed
   }
 

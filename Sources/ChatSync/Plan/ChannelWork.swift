@@ -455,10 +455,10 @@ extension Outcome {
 
 extension UpstreamError {
   /// Whether the error delays only this job and no other of its channel (B35): an answer that cannot be read,
-  /// or the refusal of one message.
+  /// or the refusal of one message or one member.
   fileprivate func isHeldAlone(_ job: SyncJob) -> Bool {
     switch (self, job) {
-    case (.unreadable, _), (.rejection, .message): true
+    case (.unreadable, _), (.rejection, .message), (.rejection, .refresh): true
     default: false
     }
   }

@@ -57,8 +57,9 @@ extension Plan {
 
   private func maySend(_ lane: OutboxLaneName, _ work: LaneWork, now: Int64) -> Bool {
     guard !work.isBusy, let user = users[lane.user], user.state.isActive, !user.isHeld else { return false }
-    // After a (re)connect the user's changes come first. Sends do not wait for a long listing, nor for a
-    // usual poll, which may be late if there are many users.
+    // After a (re)connect the user's changes come first: they may end the right to send. Sends do not wait
+    // for a long listing, nor for a usual poll, which may be late if there are many users.
+    if user.phase == .connecting { return false }
     if user.phase == .steady, user.isCatchingUp, user.isBusy || user.pollAt <= now { return false }
     guard let channel = channels[lane.channel], channel.isCatchingUp, channel.isOpen, !channel.isOfNobody
     else { return true }

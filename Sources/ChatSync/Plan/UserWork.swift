@@ -46,6 +46,11 @@ struct UserWork: Sendable {
   var wait: Backoff
   /// The upstream's last reason for refusing the user.
   var denial: UpstreamError?
+  /// Polls since the upstream was last asked about the user itself.
+  var polls = 0
+  /// After so many polls the upstream is asked about the user: it may answer polls of a user whom it
+  /// deactivated (B5).
+  static let pollsPerAsking = 20
 
   /// Makes the user idle after a long time without a request (B4). True if that happened now.
   mutating func rest(now: Int64) -> Bool { state.tick(now: now, hasUnsent: hasUnsent) }
@@ -173,7 +178,8 @@ extension Plan {
   package func status(of user: UserID) -> UserSyncStatus? {
     guard let work = users[user] else { return nil }
     return UserSyncStatus(
-      phase: work.state.phase, isSynced: work.isSynced, isCached: work.isCached,
+      phase: work.state.phase, isBarred: work.state.isBarred, isSynced: work.isSynced,
+      isCached: work.isCached,
       channelsListed: work.channelsListed, denial: work.denial, link: link.state)
   }
 
@@ -192,6 +198,7 @@ extension Plan {
       case .listing(let after, _): return .list(id, after: after)
       case .sweeping: return .endSweep(id)
       case .steady:
+        if work.polls >= UserWork.pollsPerAsking { return .connect(id) }
         guard lacks(.channelChangelog) else { return .channelChanges(id) }
         guard work.sweepAt <= now else { return .topChannels(id) }
         users[id]?.phase = .listing(after: nil, done: 0)
@@ -206,14 +213,17 @@ extension Plan {
     switch outcome {
     case .acknowledged:
       work.state.acknowledged()
-      work.isCatchingUp = true
       work.denial = nil
       work.isCached = true
+      work.polls = 0
       work.wait.reset()
+      work.pollAt = now
+      // A user who is polled was asked about between two polls.
+      if work.phase == .steady { break }
+      work.isCatchingUp = true
       work.phase = work.isSynced ? .steady : .listing(after: nil, done: 0)
       // Without a changelog, changes since the last run are only found by a listing of all channels.
       if lacks(.channelChangelog) { work.sweepAt = min(work.sweepAt, now) }
-      work.pollAt = now
     case .listed(let next, let found):
       work.wait.reset()
       for activity in found { met(activity, now: now) }
@@ -227,7 +237,10 @@ extension Plan {
       for activity in found { met(activity, now: now) }
       // A client may have asked for a poll after this one began.
       work.pollAt = hasMore || work.isAwaited ? now : now + pause(of: work)
-      if !hasMore { work.isCatchingUp = false }
+      if !hasMore {
+        work.isCatchingUp = false
+        work.polls += 1
+      }
     case .tokenLost:
       work.phase = .listing(after: nil, done: 0)
       work.pollAt = now
@@ -272,6 +285,8 @@ extension Plan {
       }
       return
     }
+    // An upstream that answers nothing about the user is asked for changes nevertheless.
+    if case .connect = job { work.polls = 0 }
     // A rejection of the user's own list may mean that the user is gone: ask about the user itself.
     if error.deniesUser { work.phase = .connecting }
     work.pollAt = now + wait(&work.wait, outcome)
@@ -282,6 +297,8 @@ extension Plan {
 package struct UserSyncStatus: Sendable, Equatable {
   /// How far the user is synced.
   package let phase: UserState.Phase
+  /// Whether the user was closed and is not acknowledged again: nothing is answered from the cache (B5).
+  package let isBarred: Bool
   /// Whether all channels were listed once.
   package let isSynced: Bool
   /// Whether the cache has data of the user.

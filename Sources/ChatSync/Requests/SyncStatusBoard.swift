@@ -105,7 +105,7 @@ final class SyncStatusBoard: Sendable {
   ) -> Admission {
     if let status {
       if status.phase == .closed { return .refused(.userUnknown) }
-      if status.isCached { return .admitted }
+      if status.isCached, !status.isBarred { return .admitted }
     }
     guard case .offline(let loss) = common.link else { return .undecided }
     return .refused(.unreachable(loss, retryAfter: retryAfter ?? 60_000))

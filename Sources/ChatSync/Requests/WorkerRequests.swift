@@ -122,9 +122,11 @@ package final class WorkerRequests: SyncRequests {
 
   /// See `SyncRequests`.
   package func fetch(
-    _ wanted: MessageSyncRequest, within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void
+    _ wanted: MessageSyncRequest, for user: UserID, within milliseconds: Int,
+    then: @escaping @Sendable (SyncOutcome) -> Void
   ) {
-    Reply.bounded(within: milliseconds, late: { .late }, then: then) { [worker] in await worker.fetch(wanted)
+    Reply.bounded(within: milliseconds, late: { .late }, then: then) { [worker] in
+      await worker.fetch(wanted, for: user)
     }
   }
 
@@ -139,10 +141,11 @@ package final class WorkerRequests: SyncRequests {
 
   /// See `SyncRequests`.
   package func fetchMembers(
-    of channels: [ChannelURL], within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void
+    of channels: [ChannelURL], for user: UserID, within milliseconds: Int,
+    then: @escaping @Sendable (SyncOutcome) -> Void
   ) {
     Reply.bounded(within: milliseconds, late: { .late }, then: then) { [worker] in
-      await worker.fetchMembers(of: channels)
+      await worker.fetchMembers(of: channels, for: user)
     }
   }
 

@@ -78,6 +78,7 @@ package enum Webhook {
     for list in [root["invitees"], root["users"], root["members"], root["read_updates"]] {
       for user in list?.items ?? .none { found.insert(ExactText(user.text("user_id"))) }
     }
+    for user in [root["invitee"], root["user"]] { found.insert(ExactText(user?.text("user_id") ?? "")) }
     found.remove("")
     return found.sorted().map { UserID($0.text) }
   }

@@ -43,6 +43,7 @@ extension SyncWorker {
     for user in Array(handshakes.keys) where !isUndecided(user) {
       for waiting in handshakes.removeValue(forKey: user) ?? [] { waiting.resume() }
     }
+    for user in Array(catchUps.keys) where !isBehind(user) { endCatchUp(of: user) }
   }
 
   /// Stores the first refusal, so that a restart does not begin to count again (B5).

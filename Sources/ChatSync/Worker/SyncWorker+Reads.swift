@@ -15,7 +15,47 @@ extension SyncWorker {
     case members(ChannelURL)
   }
 
-  /// Fetches and stores what a request misses.
+  /// Fetches and stores what a user's request misses.
+  package func fetch(_ wanted: MessageSyncRequest, for user: UserID) async -> SyncOutcome {
+    if let failure = await catchUp(user) { return .failed(failure) }
+    return await fetch(wanted)
+  }
+
+  /// Fetches the members of channels for a user's request.
+  package func fetchMembers(of urls: [ChannelURL], for user: UserID) async -> SyncOutcome {
+    if let failure = await catchUp(user) { return .failed(failure) }
+    return await fetchMembers(of: urls)
+  }
+
+  /// Waits until the changes since the user's last connect are stored. Messages are fetched with the
+  /// application's key, and the user may have left the channel meanwhile (B1). Returns why the user's
+  /// channels are not known: nothing is fetched for a user who is disconnected (B4) or was refused (B5).
+  private func catchUp(_ user: UserID) async -> SyncError? {
+    seen(user)
+    if isBehind(user) {
+      plan.users[user]?.isAwaited = true
+      await withCheckedContinuation { catchUps[user, default: []].append($0) }
+    }
+    guard !isStopped else { return .stopping }
+    guard let work = plan.users[user] else { return .notSynced(retryAfter: 1_000) }
+    guard work.state.isActive, work.denial == nil else { return .notSynced(retryAfter: 60_000) }
+    return isBehind(user) ? .notSynced(retryAfter: 1_000) : nil
+  }
+
+  /// Whether the channels of a user of the cache may have changed since the last connect.
+  func isBehind(_ user: UserID) -> Bool {
+    guard let work = plan.users[user], work.isSynced, work.state.isActive, work.denial == nil,
+      linkFailure == nil
+    else { return false }
+    return work.isCatchingUp || work.phase == .connecting
+  }
+
+  /// Resumes the reads that wait for the user's changes.
+  func endCatchUp(of user: UserID) {
+    for waiting in catchUps.removeValue(forKey: user) ?? [] { waiting.resume() }
+  }
+
+  /// Fetches and stores what is missing.
   package func fetch(_ wanted: MessageSyncRequest) async -> SyncOutcome {
     if wanted.stretch == .newest, wanted.thread == nil, plan.countsMissing(wanted.channel) {
       return await nextCheck(of: wanted.channel)
@@ -170,6 +210,7 @@ extension SyncWorker {
 
   /// A job ended.
   func ends(_ job: SyncJob, _ outcome: Outcome) {
+    if case .failed = outcome, let user = job.user { endCatchUp(of: user) }
     guard let awaited = job.awaited, let waiting = waiters[awaited] else { return }
     waiters[awaited] = waiting.next.isEmpty ? nil : Waiters(next: waiting.next)
     let fetched: SyncOutcome =

@@ -94,7 +94,7 @@ extension SyncWorker {
     let isStuck = changes.hasMore && (changes.next == nil || since == changes.next.map { .token($0) })
     let found = try await store.store(
       try await withStates(changes.updated, of: user, asked), of: user,
-      .changelog(deleted: changes.deleted, next: changes.next))
+      .changelog(deleted: changes.deleted, next: changes.next, asked: asked))
     for activity in found { try know(activity.url) }
     if isStuck { return .tokenLost }
     return .changed(found, hasMore: changes.hasMore)
@@ -192,24 +192,39 @@ extension SyncWorker {
     let named = (note?.users ?? []).filter { user in
       plan.status(of: user).map { $0.phase != .stopped && $0.phase != .closed } ?? false
     }
-    // An unreadable answer for one member does not stop the others. The refresh is repeated (B35).
-    var unreadable: (any Error)?
+    // An answer about one member that cannot be read, or a refusal, does not stop the others. The refresh is
+    // repeated (B35).
+    var failure: UpstreamError?
     for user in try asked(of: url, note, named) {
       do {
         try await refresh(
           url, as: user, isNamed: named.contains(user), note?.source ?? .channelRefresh, news)
-      } catch {
-        guard error.isUnreadableUpstream else { throw error }
-        unreadable = error
+      } catch let error as UpstreamError {
+        guard error.concernsOneItem else { throw error }
+        failure = error
       }
     }
-    if let unreadable { throw unreadable }
+    if let note { try await endMemberships(of: stopped(among: note.users), in: url, note.source) }
+    if let failure { throw failure }
     if let note {
       try await settleMembers(of: url, news, note)
       try await store.settled(note)
     }
     try know(url)
     return try store.connectedMembers(of: url, atMost: 1).isEmpty ? .channelGone : .done
+  }
+
+  /// Those of the users who are disconnected.
+  private func stopped(among users: [UserID]) -> [UserID] {
+    users.filter { plan.status(of: $0)?.phase == .stopped }
+  }
+
+  /// Ends the memberships of disconnected users who left the channel. Nothing is fetched for such a user, who
+  /// may still read what is cached (B4).
+  private func endMemberships(of users: [UserID], in url: ChannelURL, _ source: ChangeSource) async throws {
+    for user in users where try await isGone(user, from: url, .open) {
+      try await store.removeMembership(of: user, in: url, source)
+    }
   }
 
   /// The users as whom the channel is fetched. Any one of them gets the shared fields; each user whom the

@@ -70,6 +70,8 @@ package actor SyncWorker {
   /// Whether channels come with the fields that only the asking user sees.
   var memberViews = MemberViews()
   var handshakes: [UserID: [CheckedContinuation<Void, Never>]] = [:]
+  /// The reads that wait for the changes since their user's last connect.
+  var catchUps: [UserID: [CheckedContinuation<Void, Never>]] = [:]
 
   /// A sweep's number, the log's mark when it began, and the time at which its changelog begins.
   struct Sweep { let number: Int64, mark: Int64, since: Int64 }
@@ -156,6 +158,8 @@ package actor SyncWorker {
     await asking?.value
     for waiting in handshakes.values.flatMap({ $0 }) { waiting.resume() }
     handshakes = [:]
+    for waiting in catchUps.values.flatMap({ $0 }) { waiting.resume() }
+    catchUps = [:]
   }
 
   /// Starts the jobs that are due, and sets the timer for the next one.

@@ -68,9 +68,6 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
 
   // MARK: - Target
 
-  /// The decoded bytes of the path parameter at `index`, counted along the template.
-  package func parameterBytes(_ index: Int) -> UnsafeRawBufferPointer { target.parameter(index) }
-
   /// The decoded path parameter at `index`, counted along the template.
   package func parameter(_ index: Int) -> String { String(decoding: target.parameter(index), as: UTF8.self) }
 
@@ -159,15 +156,4 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
 
   /// Whether the server is stopping.
   package var isServerStopping: Bool { lot.isEnding }
-
-  /// The client's address without its port, for logs.
-  package var clientAddress: String {
-    guard let connection, let info = mhd_client_address(connection) else { return "" }
-    var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
-    let length = socklen_t(
-      info.pointee.sa_family == sa_family_t(AF_INET6)
-        ? MemoryLayout<sockaddr_in6>.size : MemoryLayout<sockaddr_in>.size)
-    getnameinfo(info, length, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST)
-    return text.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
-  }
 }

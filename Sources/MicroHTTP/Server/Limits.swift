@@ -57,8 +57,6 @@ package struct Limits: Sendable {
   package var streamMemoryBytes = 33_554_432
   /// Seconds that an event stream waits for its turn before it is closed. Its client connects again.
   package var streamTurnSeconds = 60
-  /// Bytes of one block of an event stream.
-  package var streamBlockBytes = 1024
 
   /// The limits of the contract.
   package init() {}

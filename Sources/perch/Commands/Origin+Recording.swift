@@ -1,4 +1,5 @@
 import Glibc
+import MicroHTTP
 import Origin
 import Platform
 
@@ -48,6 +49,7 @@ extension Command {
 
   private static func say(_ values: SettingValues, port: UInt16) {
     CommandLineCall.write(
-      "listening on http://\(values.address("listen").host):\(port)\n", to: STDOUT_FILENO)
+      "listening on http://\(ListenAddress(host: values.address("listen").host, port: port))\n",
+      to: STDOUT_FILENO)
   }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import MicroHTTP
 import Origin
 import Platform
 
@@ -57,7 +58,8 @@ extension Command {
     let origin = try OriginServer(configuration)
     let port = try origin.start()
     CommandLineCall.write(
-      "listening on http://\(values.address("listen").host):\(port)\n", to: STDOUT_FILENO)
+      "listening on http://\(ListenAddress(host: values.address("listen").host, port: port))\n",
+      to: STDOUT_FILENO)
     if perSecond > 0 { origin.startChatter(perSecond: perSecond) }
     _ = Signals.wait()
     origin.stop()

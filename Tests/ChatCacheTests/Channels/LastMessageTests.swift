@@ -53,6 +53,30 @@ import Testing
     #expect(try last(world) == 8)
   }
 
+  @Test("B10: an answer from before an edit does not bring the last message's old text back")
+  func edited() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    func answer(_ message: MessageRecord, asked: Int64) throws -> String? {
+      var record = ChannelWithMessages.channel(world.url, last: .message(message))
+      record.asked = ChannelRecord.Asked(sequence: asked)
+      let answered = record
+      return try world.cache.write { writer in
+        _ = try writer.store([answered], of: world.alice, .refresh(.channelRefresh))
+        return try writer.db.reading.first("SELECT last_message FROM channel") { $0.string(0) }
+      }
+    }
+    let old = ChannelWithMessages.message(9, at: 90)
+    let edit = ChannelWithMessages.message(9, at: 90, updatedAt: 95, text: "edited")
+    let again = ChannelWithMessages.message(9, at: 90, updatedAt: 99, text: "edited again")
+    try world.listNewest([old], limit: 100)
+    let asked = world.cache.cursor.sequence
+    try world.listNewest([edit], limit: 100)
+    #expect(try answer(old, asked: asked)?.contains("edited") == true)
+    #expect(try answer(old, asked: .max)?.contains("edited") == true, "its time of update is older")
+    #expect(try answer(again, asked: asked)?.contains("edited again") == true)
+  }
+
   @Test("B10: a message behind a gap is not taken for the last without asking")
   func behindGap() throws {
     let world = try ChannelWithMessages()

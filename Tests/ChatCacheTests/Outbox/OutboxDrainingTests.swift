@@ -34,11 +34,12 @@ import Testing
 
     func accept(
       _ name: String, _ kind: OutboxRow.Kind = .message, target: Int64? = nil, unsent: String? = nil,
-      _ params: String = #"{"message":"hello"}"#, isAdmin: Bool = false
+      _ params: String = #"{"message":"hello"}"#, isAdmin: Bool = false, blocks: Bool = false
     ) throws -> Accepted {
       var request = OutboxTableTests.request(name, kind, params)
       request.target = target
       request.isAdmin = isAdmin
+      request.blocksOnFailure = blocks
       request.unsentTarget = unsent.flatMap { RequestID($0) }
       let asked = request
       return try cache.accept {
@@ -353,6 +354,29 @@ import Testing
     _ = try lane.accept("r4")
     try lane.cache.accept { try $0.failOutbox(in: laneKey) }
     #expect(named.withLock { $0 } == Array(repeating: [lane.name], count: 3))
+  }
+
+  @Test("B42 B43: a commit that removes a failed message names the lane whose messages it held")
+  func released() throws {
+    let lane = try Lane()
+    defer { lane.cache.close() }
+    let named = Guarded<[Set<OutboxLaneName>]>([])
+    let laneKey = lane.laneKey
+    _ = try lane.accept("r1", blocks: true)
+    _ = try lane.accept("r2")
+    try lane.cache.accept { writer in
+      let moment = try writer.outboxMoment()
+      let first = try #require(try writer.reader.lane(laneKey).rows.first)
+      try writer.changeLane(laneKey) { $0.end(first.id, code: "900020", now: moment) }
+    }
+    #expect(try lane.rows.map(\.state) == [.failed, .held])
+    lane.cache.onCommit { commit in
+      if !commit.lanes.isEmpty { named.withLock { $0.append(commit.lanes) } }
+    }
+    let removed = try lane.cache.accept { try $0.removeFailed(in: laneKey, named: "r1") }
+    #expect(removed.map(\.text) == ["r1"])
+    #expect(try lane.rows.map(\.state) == [.waiting])
+    #expect(named.withLock { $0 } == [[lane.name]])
   }
 }
 

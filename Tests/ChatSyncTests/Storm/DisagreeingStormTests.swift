@@ -80,7 +80,8 @@ struct DisagreeingStormTests {
       for _ in 0..<Int.random(in: 0...25, using: &random) { there.act(Self.urls, &random) }
       let position = there.position(of: "c3", &random)
       here.syncRequests.fetch(
-        MessageSyncRequest(ChannelURL("c3"), .older(than: position, rows: 60)), within: 1_000
+        MessageSyncRequest(ChannelURL("c3"), .older(than: position, rows: 60)), for: UserID("alice"),
+        within: 1_000
       ) { _ in
       }
       for _ in 0..<6 {

@@ -104,7 +104,7 @@ struct StormTests {
       case 2: .newer(than: position, rows: 60)
       default: .around(position.createdAt, older: 20, newer: 20)
       }
-    here.syncRequests.fetch(MessageSyncRequest(url, stretch), within: 1_000) { _ in }
+    here.syncRequests.fetch(MessageSyncRequest(url, stretch), for: UserID("alice"), within: 1_000) { _ in }
   }
 
   /// Sometimes clears a channel's messages, or the whole cache.

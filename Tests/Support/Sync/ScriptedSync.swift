@@ -176,7 +176,8 @@ package final class ScriptedSync: SyncRequests {
 
   /// See `SyncRequests`.
   package func fetch(
-    _ wanted: MessageSyncRequest, within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void
+    _ wanted: MessageSyncRequest, for user: UserID, within milliseconds: Int,
+    then: @escaping @Sendable (SyncOutcome) -> Void
   ) {
     let script = note(.fetch(wanted, within: milliseconds))
     answer { then(script.onFetch(wanted)) }
@@ -192,7 +193,8 @@ package final class ScriptedSync: SyncRequests {
 
   /// See `SyncRequests`.
   package func fetchMembers(
-    of channels: [ChannelURL], within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void
+    of channels: [ChannelURL], for user: UserID, within milliseconds: Int,
+    then: @escaping @Sendable (SyncOutcome) -> Void
   ) {
     let script = note(.fetchMembers(channels, within: milliseconds))
     answer { then(script.onFetchMembers(channels)) }
