@@ -49,7 +49,7 @@ extension Command {
 
   private static func say(_ values: SettingValues, port: UInt16) {
     CommandLineCall.write(
-      "listening on http://\(ListenAddress(host: values.address("listen").host, port: port))\n",
+      "listening on http://\(ListenAddress(host: values.address("listen").host, port: port).description)\n",
       to: STDOUT_FILENO)
   }
 }

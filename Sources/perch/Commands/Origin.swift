@@ -58,7 +58,7 @@ extension Command {
     let origin = try OriginServer(configuration)
     let port = try origin.start()
     CommandLineCall.write(
-      "listening on http://\(ListenAddress(host: values.address("listen").host, port: port))\n",
+      "listening on http://\(ListenAddress(host: values.address("listen").host, port: port).description)\n",
       to: STDOUT_FILENO)
     if perSecond > 0 { origin.startChatter(perSecond: perSecond) }
     _ = Signals.wait()
