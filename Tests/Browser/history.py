@@ -3,7 +3,7 @@
 
 import unittest
 
-from playwright.sync_api import expect
+from playwright.sync_api import TimeoutError, expect
 
 from page_world import NARROW, PageTest, world
 
@@ -98,7 +98,12 @@ class Histories:
             for number in range(100, 450):
                 self.world.say(room, f"t{number} meanwhile")
             self.world.mend()
-            page.locator("dialog[open]").wait_for(timeout=20000)
+            try:
+                page.locator("dialog[open]").wait_for(timeout=20000)
+            except TimeoutError as error:
+                here = [self.world.here("alice", "GET", path) for path in (
+                    "/v1/connection", f"/v1/channels/{room}/gaps", f"/v1/channels/{room}/messages?limit=2")]
+                raise AssertionError(f"no question comes: {here} {page.locator('#chat').inner_text()[-500:]}") from error
             self.shot(page, "huge-gap")
             before = page.locator("#chat article", has_text="t11 from bob").bounding_box()
             if answer == "stay":
