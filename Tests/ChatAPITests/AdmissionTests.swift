@@ -68,6 +68,11 @@ import Testing
     #expect(offline.status == 200 && offline.text("state") == "offline")
     #expect(offline.text("error", "code") == "upstream_unreachable")
     #expect(offline.text("error", "detail").contains("answers come from the cache"))
+    world.syncRequests.tell { script in
+      script.connections = [Self.alice: UserConnection(Self.alice, .stopped, error: .userUnknown)]
+    }
+    _ = world.ask("/v1/connection", method: "PUT")
+    #expect(asked(world) == .connect(Self.alice, within: 5000), "B5: the upstream's word decides")
     _ = world.ask("/v1/connection", as: "nobody-yet", method: "PUT")
     #expect(asked(world) == .connect(UserID("nobody-yet"), within: 5000), "nothing is cached")
   }

@@ -255,6 +255,31 @@ struct WorkerTests {
     await world.worker.stop()
   }
 
+  @Test("B1: at a start the changes of a user whose read waits come before those of others")
+  func readsFirst() async throws {
+    let world = world([300])
+    let url = ChannelURL("c0")
+    let users = (0..<100).map { UserID("u\($0)") }
+    for user in users { world.upstream.join(user, url) }
+    try await world.worker.start()
+    for user in users { await world.worker.connect(user) }
+    #expect(
+      await World.wait {
+        let plan = await world.worker.plan
+        return users.allSatisfy { plan.users[$0]?.isCatchingUp == false }
+      })
+    let oldest = try #require(try world.store.line(of: url)?.oldest)
+    await world.worker.stop()
+    world.upstream.state.withLock { $0.fault = { _ in .slow } }
+    let worker = World.worker(world.upstream, world.store, 2)
+    try await worker.start()
+    let wanted = MessageSyncRequest(url, .older(than: oldest, rows: 10))
+    #expect(await worker.fetch(wanted, for: users[99]) == .stored)
+    let plan = await worker.plan
+    #expect(users.count { plan.users[$0]?.isCatchingUp == true } >= 98)
+    await worker.stop()
+  }
+
   @Test("B34: where a channel was quiet nothing pauses between a webhook and its listing")
   func listedAtOnce() async throws {
     let url = ChannelURL("c0")

@@ -33,13 +33,14 @@ enum ConnectionRoutes {
   }
 
   /// Connects the user and waits for the first handshake, as long as `Prefer` allows. Without `Prefer`, the
-  /// request waits only if the cache does not know the user (B2).
+  /// request waits only if the cache does not know the user (B2) or the chat server refused the user (B5).
   private static func connect(_ context: RouteContext, _ request: Request) throws -> Outcome {
     let caller = try context.gate.caller(of: request)
     let preferences = Preferences(request)
     let isKnown = try context.read { try $0.cachedUser(caller.user) != nil }
+    let isRefused = context.syncRequests.connection(of: caller.user).error == .userUnknown
     let within =
-      isKnown
+      isKnown && !isRefused
       ? preferences.wait.map { Int($0) * 1000 } ?? 0
       : max(preferences.milliseconds, RouteContext.firstWordMilliseconds)
     return context.wait(request, of: caller, within: within) {

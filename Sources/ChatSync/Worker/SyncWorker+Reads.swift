@@ -210,7 +210,11 @@ extension SyncWorker {
 
   /// A job ended.
   func ends(_ job: SyncJob, _ outcome: Outcome) {
-    if case .failed = outcome, let user = job.user { endCatchUp(of: user) }
+    if let user = job.user, catchUps[user] != nil {
+      // A read waits for all jobs until the changes are stored, and only the first was preferred.
+      plan.users[user]?.isAwaited = true
+      if case .failed = outcome { endCatchUp(of: user) }
+    }
     guard let awaited = job.awaited, let waiting = waiters[awaited] else { return }
     waiters[awaited] = waiting.next.isEmpty ? nil : Waiters(next: waiting.next)
     let fetched: SyncOutcome =
