@@ -209,14 +209,19 @@ struct WorkerTests {
     await world.worker.stop()
   }
 
-  @Test("B15: identical reads are one fetch, and a read beyond what is covered brings it")
-  func reads() async throws {
+  /// A world whose channel has 500 messages, of which the newest are prefetched, and the oldest of these.
+  private func prefetched(_ url: ChannelURL) async throws -> (world: World, oldest: Position) {
     let world = world([500])
-    let url = ChannelURL("c0")
     try await world.worker.start()
     _ = await world.worker.connect(world.alice, waitMilliseconds: 5_000)
     #expect(await World.wait { (try? world.store.line(of: url))??.isPrefetched(200) ?? false })
-    let oldest = try #require(try world.store.line(of: url)?.oldest)
+    return (world, try #require(try world.store.line(of: url)?.oldest))
+  }
+
+  @Test("B15: identical reads are one fetch, and a read beyond what is covered brings it")
+  func reads() async throws {
+    let url = ChannelURL("c0")
+    let (world, oldest) = try await prefetched(url)
     world.upstream.state.withLock { $0.fault = { _ in .slow } }
     let wanted = MessageSyncRequest(url, .older(than: oldest, rows: 100))
     let before = world.upstream.state.withLock { $0.calls }
@@ -234,12 +239,8 @@ struct WorkerTests {
 
   @Test("B1, B4, B5: a read fetches nothing for a user whose channels are not known since the last connect")
   func readsOfUsers() async throws {
-    let world = world([500])
     let url = ChannelURL("c0")
-    try await world.worker.start()
-    _ = await world.worker.connect(world.alice, waitMilliseconds: 5_000)
-    #expect(await World.wait { (try? world.store.line(of: url))??.isPrefetched(200) ?? false })
-    let oldest = try #require(try world.store.line(of: url)?.oldest)
+    let (world, oldest) = try await prefetched(url)
     let wanted = MessageSyncRequest(url, .older(than: oldest, rows: 100))
     try await world.worker.disconnect(world.alice)
     let before = world.upstream.state.withLock { $0.calls }

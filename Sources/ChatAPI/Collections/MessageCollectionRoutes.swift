@@ -80,16 +80,7 @@ enum MessageCollectionRoutes {
             advice: "Read the view again: `failed` lists what is there still.")
           return try write.answer(
             request, submit: { context.collections.removeFailed(of: view, named: name, then: $0) }
-          ) { removed in
-            var json = JSONWriter()
-            json.beginObject()
-            json.name("request_ids")
-            json.beginArray()
-            for id in removed { json.value(id.text) }
-            json.endArray()
-            json.endObject()
-            return .respond(CollectionContext.answer(json.finish()))
-          }
+          ) { UnsentMessageRoutes.answer(removed: $0) }
         }
       },
       Route(.delete, "/v1/message-collections/{collection_id}", operation: "disposeMessageCollection") {

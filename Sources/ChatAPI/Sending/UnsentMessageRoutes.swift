@@ -112,14 +112,19 @@ enum UnsentMessageRoutes {
       let (_, laneKey) = try Sending.lane(writer.reader, user, url)
       return try writer.removeFailed(in: laneKey)
     } then: { removed in
-      var json = JSONWriter()
-      json.beginObject()
-      json.name("request_ids")
-      json.beginArray()
-      for id in removed { json.value(id.text) }
-      json.endArray()
-      json.endObject()
-      return .respond(CollectionContext.answer(json.finish()))
+      answer(removed: removed)
     }
+  }
+
+  /// Names the requests of the messages that were removed.
+  static func answer(removed: [RequestID]) -> Outcome {
+    var json = JSONWriter()
+    json.beginObject()
+    json.name("request_ids")
+    json.beginArray()
+    for id in removed { json.value(id.text) }
+    json.endArray()
+    json.endObject()
+    return .respond(CollectionContext.answer(json.finish()))
   }
 }

@@ -88,7 +88,8 @@ extension CacheWriter {
   }
 
   /// Whether the user's membership changed after the answer was asked for, and the answer contradicts that.
-  /// Such an answer gives no rights (B1): the user may have left, or the history may begin later.
+  /// The rights in such an answer are not stored (B1). Since Perch asked, the user may have left, or the chat
+  /// server may have reset the user's history.
   private func isOvertaken(
     _ record: MembershipRecord, by old: MembershipFacts?, _ asked: ChannelRecord.Asked, of user: UserKey,
     in channel: ChannelKey
