@@ -364,6 +364,65 @@ class Syncing(Beside):
         self.assertTrue(self.until(lambda: self.cached("general")[-1:] == ["while it was killed"]))
         self.assertEqual(server.stop(), 0)
 
+    def test_B1_who_was_removed_while_no_webhook_came_sees_nothing_from_after_that(self):
+        """Alice is removed while the service is down. Carol is not, and her changes cannot be fetched either."""
+        for user in ("alice", "bob", "carol"):
+            self.assertEqual(self.sync(user=user).returncode, 0)
+        faults = f"{self.origin.url}/_faults"
+        ask("PUT", faults, {"faults": [{"kind": "drop_webhook"}] + [
+            {"kind": "status", "path": f"/v3/users/{user}*"} for user in ("alice", "carol")]})
+        ask("PUT", f"{self.origin.url}/v3/group_channels/general/leave", {"user_ids": ["alice"]})
+        self.send("general", "SECRET")
+        server = self.serve("--poll-interval", "200ms", "--backoff-max", "500ms")
+        token = {user: {"Authorization": f"Bearer {self.token(user)}"} for user in ("alice", "bob", "carol")}
+        view = {"channel_url": "general"}
+
+        def asked(user, method, path, body=None, **more):
+            return ask(method, server.url + path, body, token[user] | more)
+
+        def opened(user):
+            status, answer = asked(user, "POST", "/v1/message-collections", view)
+            self.assertEqual((status, len(answer["messages"])), (201, 40), answer)
+            return f"/v1/message-collections/{answer['id']}", answer["cursor"]
+
+        def told(user, path, since, wait):
+            """The events after a cursor, and the cursor after them."""
+            status, answer = asked(user, "GET", f"{path}/events?since={since}&wait={wait}")
+            self.assertEqual(status, 200, answer)
+            return json.dumps(answer["events"]), answer["cursor"]
+
+        places = {user: [opened(user)] for user in ("alice", "carol")}
+        # Bob's view brings the message into the cache.
+        self.assertEqual(asked("bob", "POST", "/v1/message-collections", view, Prefer="wait=5")[0], 201)
+        self.assertTrue(self.until(lambda: self.cached("general")[-1:] == ["SECRET"]))
+        for user in places:
+            places[user] += [opened(user), ("/v1", places[user][0][1])]
+        for user, followed in places.items():
+            for path, cursor in followed:
+                self.assertEqual(told(user, path, cursor, 1), ("[]", cursor))
+            for method, path, body in (
+                ("GET", "/v1/channels/general/messages", None), ("GET", "/v1/channels", None),
+                ("GET", "/v1/channels/general", None), ("POST", "/v1/channel-collections", {}),
+                ("POST", "/v1/message-collections", view), ("POST", "/v1/channels/general/read", None),
+                ("GET", followed[0][0], None),
+            ):
+                status, answer = asked(user, method, path, body, Prefer="wait=0")
+                self.assertIn(status, (200, 201), answer)
+                self.assertFalse("SECRET" in json.dumps(answer), f"{user} is shown it by {method} {path}")
+                self.assertTrue("message" not in path or not answer["complete"])
+        # As soon as the changes can be fetched, the channel is gone for alice, and carol is told all.
+        ask("PUT", faults, {"faults": []})
+        self.assertTrue(self.until(lambda: asked("alice", "GET", "/v1/channels/general/messages")[0] == 404))
+        self.assertTrue(self.until(lambda: "SECRET" in json.dumps(asked("carol", "GET", "/v1/channels/general/messages"))))
+        for user, followed in places.items():
+            for path, cursor in followed:
+                news, more = "", None
+                while more != "[]" and "channel.deleted" not in news:
+                    more, cursor = told(user, path, cursor, 0)
+                    news += more
+                ended = "channel.left" if path == "/v1" else "channel.deleted"
+                self.assertEqual((ended in news, "SECRET" in news), (user == "alice", user == "carol"), f"{path} {news}")
+
     def test_perch_sync_beside_a_service_asks_the_service(self):
         server = self.serve()
         self.assertTrue(self.until(lambda: ask("GET", server.url + "/readyz")[1]["upstream"] == "online"))

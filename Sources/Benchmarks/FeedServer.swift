@@ -154,6 +154,9 @@ private struct LiveSync: SyncRequests {
     _ wanted: MessageSyncRequest, for user: UserID, within milliseconds: Int,
     then: @escaping @Sendable (SyncOutcome) -> Void
   ) { then(.stored) }
+  func awaitChanges(of user: UserID, within milliseconds: Int, then: @escaping @Sendable () -> Void) {
+    then()
+  }
   func fetchChannels(
     of user: UserID, within milliseconds: Int, then: @escaping @Sendable (SyncOutcome) -> Void
   ) { then(.stored) }

@@ -14,6 +14,11 @@ package struct EventCursor: Hashable, Sendable, CustomStringConvertible {
     self.sequence = sequence
   }
 
+  /// This cursor, or that of `sequence` if that is earlier.
+  package func notAfter(_ sequence: Int64?) -> EventCursor {
+    EventCursor(epoch: epoch, run: run, sequence: min(self.sequence, sequence ?? .max))
+  }
+
   /// Reads the text that `description` writes, and refuses any other.
   package init?(_ text: some StringProtocol) {
     var text = String(text)

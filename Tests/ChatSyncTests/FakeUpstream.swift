@@ -29,6 +29,8 @@ final class FakeUpstream: Upstream {
     /// Changes of users' channels, in order: the index is the token.
     var log: [(user: UserID, url: ChannelURL, isGone: Bool)] = []
     var users: Set<UserID> = []
+    /// The users whose channels are answered with nonsense.
+    var failing: Set<UserID> = []
     var lacks: Set<Capability> = []
     var fault: @Sendable (inout Seeded) -> Fault = { _ in .none }
     var random = Seeded(1)
@@ -204,6 +206,7 @@ final class FakeUpstream: Upstream {
     of user: UserID, order: ChannelOrder, limit: Int, after token: String?, _ importance: Importance
   ) async throws -> UpstreamPage<ChannelRecord> {
     try await ask { state in
+      if state.failing.contains(user) { throw UpstreamError.unreadable(reason: "nonsense") }
       if state.isListingBroken { throw UpstreamError.rejection(code: 400105, message: "broken") }
       let limit = isCut ? max(1, limit / 2) : limit
       var mine = state.channels.filter { $0.value.members.contains(user) }.sorted {
@@ -226,6 +229,7 @@ final class FakeUpstream: Upstream {
     of user: UserID, since: ChangesSince, _ importance: Importance
   ) async throws -> UpstreamChanges<ChannelRecord, ChannelURL> {
     try await ask { state in
+      if state.failing.contains(user) { throw UpstreamError.unreadable(reason: "nonsense") }
       if state.lacks.contains(.channelChangelog) {
         throw UpstreamError.rejection(code: 400108, message: "no")
       }

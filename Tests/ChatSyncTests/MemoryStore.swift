@@ -49,6 +49,8 @@ final class MemoryStore: SyncStore {
     var notes: [Webhook.Note] = []
     var sources: [ChangeSource] = []
     var hasRoom = true
+    /// The users to whom nothing new is shown, with the sequence up to which they are.
+    var heldUntil: [UserID: Int64] = [:]
     /// Whether the disk refuses that a user is stopped.
     var refusesStop = false
     var roomObservers: [@Sendable () -> Void] = []

@@ -137,7 +137,7 @@ enum ChannelRoutes {
       var json = JSONWriter(capacity: page.items.count + 256)
       json.beginPage(next: page.next) { $0.splice(fields: page.items.bytes) }
       json.field("complete", page.isComplete)
-      json.field("cursor", context.cursor(at: view.version))
+      json.field("cursor", context.cursor(at: view.toldVersion))
       json.endObject()
       var response = Response.json(json.finish())
       response.describe(tag, status, preferences, vary: context.gate.vary)
@@ -158,7 +158,7 @@ enum ChannelRoutes {
         GapObject.write(gap, into: &json)
       }
       json.endArray()
-      json.field("cursor", context.cursor(at: view.version))
+      json.field("cursor", context.cursor(at: view.toldVersion))
       json.endObject()
       var response = Response.json(json.finish())
       response.add("Cache-Control", "no-cache")

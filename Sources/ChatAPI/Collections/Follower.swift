@@ -143,7 +143,7 @@ class Follower {
   }
 
   /// The cursor at this moment.
-  final var cursorNow: EventCursor { context.route.cache.cursor }
+  final var cursorNow: EventCursor { context.route.cache.cursor(of: user) }
 
   /// Checks that the caller still has the right to ask, and that the views still exist. Every answer is given
   /// after this check, a shared one too.

@@ -18,6 +18,8 @@ final class MessageOpening {
   private let replaced: MessageCollection?
   private let preferences: Preferences
   private var ticket: ChangeSubscriptions.Ticket?
+  /// Whether a wait for the caller's changes has begun.
+  private var isAwaitingChanges = false
 
   init(
     _ context: CollectionContext, _ request: Request, _ caller: Caller, _ asked: MessageViewRequest,
@@ -115,6 +117,26 @@ final class MessageOpening {
   }
 
   private func held(_ view: MessageCollection, since: EventCursor, until end: UInt64) throws -> Outcome {
+    do { return try heldNow(view, since: since, until: end) } catch let problem as Problem
+      where problem.isOfUnknownRights
+    {
+      // The upstream's answer is there, and whether the caller is still in the channel is not known (B1).
+      let now = Clock.system.monotonicNanoseconds()
+      guard now < end, !request.isServerStopping else {
+        unsubscribe()
+        return respond(view, try MessageCollectionRoutes.snapshot(context, view, at: since))
+      }
+      if !isAwaitingChanges {
+        isAwaitingChanges = true
+        let waiter = request.makeWaiter()
+        let left = Int((end - now) / 1_000_000) + 1
+        context.route.syncRequests.awaitChanges(of: caller.user, within: left) { waiter.wake() }
+      }
+      return hold(view, since: since, until: end)
+    }
+  }
+
+  private func heldNow(_ view: MessageCollection, since: EventCursor, until end: UInt64) throws -> Outcome {
     let cursor = context.route.cache.cursor
     var viewContext = context.collections.viewContext(view.url)
     viewContext.head = cursor.sequence
@@ -132,8 +154,15 @@ final class MessageOpening {
         try MessageCollectionRoutes.snapshot(
           context, view, apiResult: result, at: result == nil ? since : cursor))
     }
+    return hold(view, since: since, until: end)
+  }
+
+  /// Holds the request until it is woken, or until `end`.
+  private func hold(_ view: MessageCollection, since: EventCursor, until end: UInt64) -> Outcome {
+    let now = Clock.system.monotonicNanoseconds()
+    let left = now < end ? Int((end - now) / 1_000_000) + 1 : 1
     return context.route.hold(
-      request, of: caller, milliseconds: Int((end - now) / 1_000_000) + 1, refused: { [self] in giveUp(view) }
+      request, of: caller, milliseconds: left, refused: { [self] in giveUp(view) }
     ) { [self] wake in
       if case .hungUp = wake {
         giveUp(view)

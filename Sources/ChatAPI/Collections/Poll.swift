@@ -83,6 +83,27 @@ final class Poll: Follower {
   }
 
   private func look(isLast: Bool) throws -> Outcome {
+    do { return try lookNow(isLast: isLast) } catch let problem as Problem where problem.isOfUnknownRights {
+      return waitForRights(isLast: isLast)
+    }
+  }
+
+  /// The client gets news only when its changes are known: whether the user is still in the channel (B1).
+  private func waitForRights(isLast: Bool) -> Outcome {
+    unsubscribe()
+    let now = Clock.system.monotonicNanoseconds()
+    guard !isLast, now < endsAt else {
+      return .respond(CollectionContext.answer(Poll.body(ByteBuffer(), cursor: since, hasMore: false)))
+    }
+    let left = Int((endsAt - now) / 1_000_000) + 1
+    return context.route.wait(request, of: caller, within: left) { then in
+      context.route.syncRequests.awaitChanges(of: caller.user, within: left) { then(()) }
+    } then: { [self] (_: Void?) in
+      try end { try look(isLast: Clock.system.monotonicNanoseconds() >= endsAt || request.isServerStopping) }
+    }
+  }
+
+  private func lookNow(isLast: Bool) throws -> Outcome {
     let moment = context.moment
     if let moment, let known = known(moment) {
       unsubscribe()
@@ -196,6 +217,7 @@ enum EventsOverTime {
     var cursor = since ?? follower.cursorNow
     try follower.subscribe(waiter)
     let storing = StreamWrite(waiter)
+    let rights = StreamRights(waiter)
     var (isFirst, isGreeted) = (true, false)
     let stream = EventStream(
       waiter,
@@ -220,6 +242,9 @@ enum EventsOverTime {
           guard !found.isEmpty else { return found.hasMore ? .more : .wait }
           try write(found.events, id: cursor.description, into: &buffer)
           return .more
+        } catch let problem as Problem where problem.isOfUnknownRights {
+          rights.await(follower)
+          return .wait
         } catch let problem as Problem {
           end(problem, now: follower.cursorNow, into: &buffer)
           return .end
@@ -266,6 +291,32 @@ enum EventsOverTime {
           buffer.append(event: "", id: index + 1 == lines.count ? id : nil, data: data)
         }
       }
+    }
+  }
+}
+
+/// A stream's wait for its user's changes. Until they are known the stream sends no news.
+private final class StreamRights: Sendable {
+  /// How long one request to the sync worker waits (ms).
+  private static let longestWait = 30_000
+
+  private let isWaiting = Guarded(false)
+  private let waiter: Waiter
+
+  init(_ waiter: Waiter) { self.waiter = waiter }
+
+  /// Wakes the stream when the changes may be known.
+  func await(_ follower: Follower) {
+    let isFirst = isWaiting.withLock { isWaiting in
+      defer { isWaiting = true }
+      return !isWaiting
+    }
+    guard isFirst else { return }
+    follower.context.route.syncRequests.awaitChanges(
+      of: follower.caller.user, within: StreamRights.longestWait
+    ) { [self] in
+      isWaiting.withLock { $0 = false }
+      waiter.wake()
     }
   }
 }

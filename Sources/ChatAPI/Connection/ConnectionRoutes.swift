@@ -122,7 +122,7 @@ enum ConnectionRoutes {
         json.field(capability.name, isOffered)
       }
       json.endObject()
-      json.field("cursor", cursor)
+      json.field("cursor", cursor.notAfter(cached?.heldAt))
       json.endObject()
       var response = Response.json(json.finish())
       response.add("Cache-Control", "no-store")

@@ -100,7 +100,10 @@ final class MessageRequest {
     let cursor = context.cache.cursor
     return try context.read { reader in
       let view = try view(reader)
-      guard let object = try reader.message(id, parts: parts, in: view) else { return nil }
+      guard let object = try reader.message(id, parts: parts, in: view) else {
+        if status != .hit || preferences.mode == .never, view.heldAt != nil { throw Problem.rightsUnknown }
+        return nil
+      }
       let tag = EntityTag(cursor, view)
       return respond(object, tag)
     }

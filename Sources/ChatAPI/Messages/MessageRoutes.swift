@@ -116,7 +116,7 @@ private final class MessagePageRequest {
     let now = context.cache.clock.wallMilliseconds()
     context.cache.noteAccess(view.channel, at: now)
     let ground = MessagePageGround(
-      query.anchor, coverage, floor: view.floorAt, link: link,
+      query.anchor, coverage, view, link: link,
       interval: context.syncRequests.pollInterval(of: url), now: now)
     var tag = EntityTag(context.cache.cursor, view)
     tag.add(ground)
@@ -140,7 +140,7 @@ private final class MessagePageRequest {
     }
     if isKnown { return .answer(context.notModified.answer(tag, status, preferences, again: again)) }
     let answer = MessagePageAnswer(page, query, isAway: isAway)
-    let body = answer.write(page, cursor: context.cursor(at: view.version))
+    let body = answer.write(page, cursor: context.cursor(at: view.toldVersion))
     var response = Response.json(body)
     response.describe(tag, status, preferences, vary: context.gate.vary)
     addLinks(answer, to: &response)

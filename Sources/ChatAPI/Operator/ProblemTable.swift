@@ -230,8 +230,8 @@ enum ProblemTable {
       "Send the request again after `Retry-After` seconds."),
     Meaning(
       503, "not_synced",
-      "The service has not listed all your channels yet: the chat server cannot be reached, or the cache is "
-        + "being cleared.",
+      "The service does not know which channels you are in: it has not listed them yet, the cache is being "
+        + "cleared, or there is news and your changes are not fetched yet.",
       "Ask again after `Retry-After` seconds."),
     Meaning(
       503, "starting",

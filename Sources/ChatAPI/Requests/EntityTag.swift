@@ -105,6 +105,7 @@ extension EntityTag {
     self.init(cursor, view.user)
     add(view.channelVersion)
     add(view.membershipVersion)
+    if let heldAt = view.heldAt { add(heldAt) }
   }
 
   /// The tag of one unsent message.

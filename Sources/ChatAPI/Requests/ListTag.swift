@@ -20,6 +20,7 @@ struct ListTag {
   init(_ cursor: EventCursor, _ user: CachedUser, _ request: Request) {
     var tag = EntityTag(cursor, user.key)
     tag.add(user.isSynced ? 1 : 0)
+    if let heldAt = user.heldAt { tag.add(heldAt) }
     tag.add(bytes: request.encodedQuery)
     name = tag.digits
     self.cursor = cursor

@@ -33,6 +33,7 @@ package final class RouteContext: Sendable {
   ) throws -> Outcome {
     let caller = try gate.caller(of: request, scope: scope)
     cache.noteConnection()
+    let body = { [self] caller in try withRights(request, caller, scope, body) }
     switch syncRequests.seen(caller.user) {
     case .admitted: return try remembered(request, caller, body)
     case .refused(let error): throw Problem(error)
@@ -46,6 +47,27 @@ package final class RouteContext: Sendable {
         case .failure(let error): throw Problem(error)
         case nil: throw Problem(.unreachable(.unreachable, retryAfter: 1000))
         }
+      }
+    }
+  }
+
+  /// Runs `body`. If it meets news while the caller's changes are not known, waits for them and runs it again
+  /// (B1). `end`: when that is over (monotonic ns); nil: this is the first run.
+  private func withRights(
+    _ request: Request, _ caller: Caller, _ scope: Scopes, until end: UInt64? = nil,
+    _ body: @escaping (Caller) throws -> Outcome
+  ) throws -> Outcome {
+    do { return try body(caller) } catch let problem as Problem where problem.isOfUnknownRights {
+      let preferences = Preferences(request)
+      let wait = preferences.mode == .never ? 0 : preferences.milliseconds
+      let now = Clock.system.monotonicNanoseconds()
+      let end = end ?? now + UInt64(wait) * 1_000_000
+      guard now < end, syncRequests.connection(of: caller.user).isBeingUpdated else { throw problem }
+      let left = Int((end - now) / 1_000_000) + 1
+      return self.wait(request, of: caller, scope: scope, within: left) { then in
+        syncRequests.awaitChanges(of: caller.user, within: left) { then(()) }
+      } then: { [self] (_: Void?) in
+        try withRights(request, caller, scope, until: end, body)
       }
     }
   }

@@ -58,6 +58,7 @@ extension Problem {
   init(_ error: CacheError) {
     switch error {
     case .stopping: self = Problem(SyncError.stopping)
+    case .rightsUnknown: self = .rightsUnknown
     case .outcomeUnknown: self = .outcomeUnknown("Check that, or send the request again.")
     case let error where error.isTransient:
       self.init(
@@ -69,6 +70,16 @@ extension Problem {
       self = Problem.internalError
     }
   }
+
+  /// Something was stored in a channel, and whether the caller is still in it is not known (B1).
+  static let rightsUnknown = Problem(
+    503, "not_synced",
+    detail: "There is news, and the chat server has not yet said which channels you are still in: try again "
+      + "later.",
+    headers: [("Retry-After", "1")])
+
+  /// Whether this is `rightsUnknown`.
+  var isOfUnknownRights: Bool { detail == Problem.rightsUnknown.detail }
 
   private static var internalError: Problem {
     Problem(500, "internal_error", detail: "This is the server's fault; give the request id to its operator.")

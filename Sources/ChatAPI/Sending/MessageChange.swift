@@ -38,6 +38,10 @@ struct MessageChange {
 
   func answer() throws -> Outcome {
     let ref = MessageRef(refText)
+    if case .message(let id) = ref {
+      // Here the request can still wait for the caller's changes.
+      try sending.context.read { try Self.requireShown(id, $0, Sending.lane($0, caller.user, url).view) }
+    }
     // A repeated request gets its first answer, even if the message was deleted since: no need to find it.
     if let ref, try isKnown() {
       switch ref {
@@ -46,6 +50,11 @@ struct MessageChange {
       }
     }
     return try MessageSearch(sending, request, caller, url).find(ref) { try write($0) }
+  }
+
+  /// The answer shows the message: throws if the caller may not be shown it.
+  private static func requireShown(_ id: Int64, _ reader: CacheReader, _ view: ChannelView) throws {
+    if try reader.isHeld(id, in: view) { throw CacheError.rightsUnknown }
   }
 
   private func isKnown() throws -> Bool {
@@ -140,6 +149,7 @@ struct MessageChange {
     case .unsent(let name): return try reader.unsentMessage(name.text, in: laneKey)?.object
     case .confirmed(let id):
       let (view, _) = try Sending.lane(reader, user, laneKey.channel)
+      try requireShown(id, reader, view)
       return try reader.message(id, parts: Sending.parts, in: view)?.array
     }
   }

@@ -68,12 +68,13 @@ extension CacheReader {
     }
     guard let row = try rows.next() else { return nil }
     var writer = JSONWriter(capacity: 2048)
-    try write(row, parts, into: &writer)
+    try write(row, parts, heldAt: view.heldAt, into: &writer)
     return writer.finish()
   }
 
-  /// Writes one channel's object from a row of `channelColumns`.
-  func write(_ row: Row, _ parts: ChannelParts, into writer: inout JSONWriter) throws {
+  /// Writes one channel's object from a row of `channelColumns`. `heldAt`: if the channel changed since that
+  /// sequence, its last message is not shown.
+  func write(_ row: Row, _ parts: ChannelParts, heldAt: Int64?, into writer: inout JSONWriter) throws {
     writer.beginObject()
     writer.splice(fields: row.bytes(3))
     if parts.contains(.members) {
@@ -89,7 +90,7 @@ extension CacheReader {
     let floor = row.int64(17)
     // The user sees the last message only if it is not below the floor (B23); an invited user sees none.
     let isJoined = row.bytes(10).first == UInt8(ascii: "j")
-    if isJoined, !row.isNull(5), row.int64(4) >= floor {
+    if isJoined, !row.isNull(5), row.int64(4) >= floor, row.int64(1) <= heldAt ?? .max {
       writer.name("last_message")
       writer.splice(row.bytes(5))
     }

@@ -33,20 +33,22 @@ extension CacheReader {
     var count = 0
     var version = user.version
     var last: ChannelListKey?
-    var hasMore = false
+    var (hasMore, isHeld) = (false, false)
     while let row = try rows.next() {
       if count == query.limit {
         hasMore = true
         break
       }
-      try write(row, parts, into: &writer)
+      try write(row, parts, heldAt: user.heldAt, into: &writer)
+      isHeld = isHeld || row.int64(1) > user.heldAt ?? .max
       version = max(version, row.int64(1), row.int64(2))
       count += 1
       last = CacheReader.key(row, query.order)
     }
     return ChannelPage(
       items: writer.finish(), count: count, next: hasMore ? last : nil, last: last,
-      isComplete: try user.isSynced && !isUndecided(query, user), version: version)
+      isComplete: try !isHeld && isComplete(query, of: user),
+      version: user.heldAt.map { min(version, $0) } ?? version)
   }
 
   /// The statement of a list that ends with the columns that place a channel in it.
@@ -54,6 +56,7 @@ extension CacheReader {
     _ query: ChannelQuery, of user: CachedUser, after: ChannelListKey?, limit: Int,
     _ columns: ChannelListSQL.Columns
   ) throws -> ChannelListSQL {
+    try requireLog(since: user.heldAt)
     let key = try shown(user)
     return ChannelListSQL(
       query, user: key, named: user.id, after: after, limit: limit,

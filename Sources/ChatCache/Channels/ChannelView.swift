@@ -16,6 +16,8 @@ package struct CachedUser: Sendable, Equatable {
   package let isSynced: Bool
   /// The sequence of the last event that concerns this user alone.
   package let version: Int64
+  /// The user is shown no message of a higher version; nil: all messages are shown (`KnownRights`).
+  package let heldAt: Int64?
 }
 
 /// One channel as one user sees it, with the values that decide rights, floor and ETags. A user who is not in
@@ -45,8 +47,17 @@ package struct ChannelView: Sendable, Equatable {
   /// Whether the user has outbox rows or withheld messages here: then answers to this user differ (B38, B46).
   package let hasUnsent: Bool
 
+  /// The user is shown no message of a higher version, because the user's changes are not known since; nil:
+  /// all messages are shown (`KnownRights`).
+  package var heldAt: Int64?
+
   /// The highest sequence of the event log that concerns the user here.
   package var version: Int64 { max(channelVersion, membershipVersion) }
+  /// The sequence from which a client goes on that was shown the channel: nothing that it was not shown is
+  /// before it.
+  package var toldVersion: Int64 { heldAt.map { min(version, $0) } ?? version }
+  /// Whether answers to this user differ from those to other members.
+  package var isOfItsOwn: Bool { hasUnsent || heldAt != nil }
 }
 
 extension CacheReader {
@@ -55,10 +66,10 @@ extension CacheReader {
     try db.first("SELECT id, phase, is_synced, version FROM user WHERE user_id = ?1") {
       $0.bind(1, user.text)
     } _: { row in
-      CachedUser(
-        key: UserKey(row.int64(0)), id: user,
-        phase: CachedUser.Phase(rawValue: row.string(1)) ?? .connected, isSynced: row.bool(2),
-        version: row.int64(3))
+      let key = UserKey(row.int64(0))
+      return CachedUser(
+        key: key, id: user, phase: CachedUser.Phase(rawValue: row.string(1)) ?? .connected,
+        isSynced: row.bool(2), version: row.int64(3), heldAt: rightsLimit(of: key))
     }
   }
 
@@ -82,6 +93,12 @@ extension CacheReader {
 
   /// The channel as that user sees it; nil where the user is not in it, or it does not exist (B1).
   package func view(of url: ChannelURL, for user: UserKey) throws -> ChannelView? {
+    guard var view = try storedView(of: url, for: user) else { return nil }
+    view.heldAt = rightsLimit(of: user).flatMap { view.channelVersion > $0 ? $0 : nil }
+    return view
+  }
+
+  private func storedView(of url: ChannelURL, for user: UserKey) throws -> ChannelView? {
     guard try !isBeingCleared() else { return nil }
     return try db.first(
       """

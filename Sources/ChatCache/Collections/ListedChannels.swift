@@ -17,6 +17,7 @@ package struct ListedChannel: ~Copyable {
 /// not depend on the number of the user's channels.
 package struct ChannelLookup: Sendable {
   fileprivate let query: ChannelQuery
+  fileprivate let user: UserKey
   fileprivate let sql: SharedSQL
   private let values: [ChannelListSQL.Value]
 
@@ -27,6 +28,7 @@ package struct ChannelLookup: Sendable {
   /// Looks up channels in that user's list.
   package init(_ query: ChannelQuery, of user: UserKey, named userID: UserID) {
     self.query = query
+    self.user = user
     let made = ChannelListSQL(
       lookingUpIn: query, user: user, named: userID,
       columns: CacheReader.channelColumns.and(valueFor: query.order))
@@ -51,7 +53,7 @@ extension CacheReader {
   package func listed(_ channel: ChannelKey, _ lookup: ChannelLookup) throws -> ListedChannel? {
     guard try !isBeingCleared() else { return nil }
     var rows = try db.rows(lookup.sql) { lookup.bind(to: $0, channel) }
-    return try rows.next().map { try listed($0, lookup.query) }
+    return try rows.next().map { try listed($0, lookup.query, heldAt: rightsLimit(of: lookup.user)) }
   }
 
   /// Passes the channels of `query` after a key to `body`, in order, until it returns false. Filters and
@@ -63,16 +65,16 @@ extension CacheReader {
     let sql = try listSQL(query, of: user, after: after, limit: limit, CacheReader.channelColumns)
     var rows = try db.rows(composed: sql.text) { sql.bind(to: $0) }
     while let row = try rows.next() {
-      guard try body(listed(row, query)) else { return }
+      guard try body(listed(row, query, heldAt: user.heldAt)) else { return }
     }
   }
 
-  private func listed(_ row: Row, _ query: ChannelQuery) throws -> ListedChannel {
+  private func listed(_ row: Row, _ query: ChannelQuery, heldAt: Int64?) throws -> ListedChannel {
     var parts: ChannelParts = []
     if query.includesMembers { parts.insert(.members) }
     if query.includesMetadata { parts.insert(.metadata) }
     var writer = JSONWriter(capacity: 1024)
-    try write(row, parts, into: &writer)
+    try write(row, parts, heldAt: heldAt, into: &writer)
     let key = CacheReader.key(row, query.order)
     return ListedChannel(url: ExactText(key.channelURL), key: key, object: writer.finish())
   }

@@ -33,7 +33,8 @@ extension Cache {
         epoch: 0, run: 0, last: 0, age: FileAge(startedAt: 0, atStart: 0, clock: clock))
       return try SelfCheck(
         clock: clock, pagesAtOnce: .max,
-        read: { body in try connection.read { try body(CacheReader(db: $0, log: log)) } }, write: nil
+        read: { body in try connection.read { try body(CacheReader(db: $0, log: log, opened: log.head)) } },
+        write: nil
       ).run()
     } catch let error as SQLiteError where error.kind == .corrupt {
       var report = CheckReport(startedAt: clock.wallMilliseconds())

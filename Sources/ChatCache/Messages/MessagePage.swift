@@ -49,13 +49,15 @@ package struct MessagePageGround: Sendable {
   /// How far the tail can be trusted.
   package let tail: Tail.State
 
-  /// The ground of a page at `anchor`, for a user whose history begins at `floor`.
+  /// The ground of a page at `anchor`, for the user of that view.
   package init(
-    _ anchor: PageAnchor, _ coverage: Coverage, floor: Int64, link: LinkStatus, interval: Int64, now: Int64
+    _ anchor: PageAnchor, _ coverage: Coverage, _ view: ChannelView, link: LinkStatus, interval: Int64,
+    now: Int64
   ) {
     self.coverage = coverage
-    plan = coverage.plan(anchor, floor: floor)
-    tail = link.judge(coverage.tail, now: now, interval: interval)
+    plan = coverage.plan(anchor, floor: view.floorAt)
+    let judged = link.judge(coverage.tail, now: now, interval: interval)
+    tail = view.heldAt != nil && judged == .live ? .stale : judged
   }
 }
 
@@ -118,7 +120,7 @@ extension CacheReader {
     _ anchor: PageAnchor, in view: ChannelView, link: LinkStatus, interval: Int64, now: Int64
   ) throws -> MessagePageGround {
     MessagePageGround(
-      anchor, try coverage(of: view.channel), floor: view.floorAt, link: link, interval: interval, now: now)
+      anchor, try coverage(of: view.channel), view, link: link, interval: interval, now: now)
   }
 
   /// Reads the page. Its items begin with `head`. `pending`: the user's pending changes, if the caller has

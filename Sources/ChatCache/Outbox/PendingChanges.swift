@@ -4,7 +4,7 @@ import SQLite
 
 /// A user's unsent rows of one channel, as they change the messages shown to that user. Pending changes are
 /// shown beside the messages they change, never in them (B46, B47). Messages that may be the answer to a send
-/// under way are not shown (B38).
+/// under way are not shown (B38), nor those that were stored since the user's changes are not known (B1).
 package struct PendingChanges: Sendable, Equatable {
   /// The fields `pending_edit`, `pending_delete` and `pending_reactions` of each message, without braces.
   var fragments: [Int64: [UInt8]] = [:]
@@ -26,23 +26,24 @@ package struct PendingChanges: Sendable, Equatable {
 extension CacheReader {
   /// The user's pending changes of one message. Nil: the user has no unsent row in the channel.
   func pendingChanges(in view: ChannelView, of message: Int64) throws -> PendingChanges? {
-    guard view.hasUnsent else { return nil }
+    guard view.isOfItsOwn else { return nil }
     var pending = PendingChanges()
     pending.fragments = try fragments(in: OutboxLaneKey(user: view.user, channel: view.url), of: message)
     pending.withheld = try withheld(in: view, of: message)
+    if try isHeld(message, in: view) { pending.withheld.insert(message) }
     return pending
   }
 
   /// The user's pending changes in the channel, or a part of them if there are many. Nil: the user has no
   /// unsent row there.
   func pendingChanges(in view: ChannelView) throws -> PendingChanges? {
-    guard view.hasUnsent else { return nil }
+    guard view.isOfItsOwn else { return nil }
     var pending = PendingChanges()
     let most = PendingChanges.mostReadForAPage
     let laneKey = OutboxLaneKey(user: view.user, channel: view.url)
     pending.isPartial = try pendingTargets(in: laneKey, limit: most + 1) > most
     if !pending.isPartial { pending.fragments = try fragments(in: laneKey) }
-    pending.withheld = try withheld(in: view, of: nil)
+    pending.withheld = try withheld(in: view, of: nil).union(heldMessages(in: view))
     return pending
   }
 

@@ -20,6 +20,8 @@ package enum CacheError: Error, CustomStringConvertible {
   case stopping
   /// A row has data that this program cannot read.
   case unreadable(String)
+  /// Something was stored in the channel, and whether the user is still in it is not known (`KnownRights`).
+  case rightsUnknown
   /// A directory or file could not be made or opened.
   case file(path: String, reason: String)
 
@@ -51,6 +53,7 @@ package enum CacheError: Error, CustomStringConvertible {
     case .corrupt(let error): "the database is damaged: \(error)"
     case .stopping: "the service is stopping"
     case .unreadable(let detail): "the database has data that cannot be read: \(detail)"
+    case .rightsUnknown: "the user's changes are not known yet: try again later"
     case .file(let path, let reason): "\(path): \(reason)"
     }
   }

@@ -91,7 +91,7 @@ extension Cache {
       let connection = try readOnly(directory)
       let log = CommitLog(
         epoch: 0, run: 0, last: 0, age: FileAge(startedAt: 0, atStart: 0, clock: .system))
-      return try connection.read { try body(CacheReader(db: $0, log: log)) }
+      return try connection.read { try body(CacheReader(db: $0, log: log, opened: log.head)) }
     } catch let error as SQLiteError {
       throw CacheError(error)
     }

@@ -102,7 +102,7 @@ package final class CacheWriter {
   var db: WriteAccess { access! }
 
   /// Reads inside the transaction, with the same functions as any reader.
-  package var reader: CacheReader { CacheReader(db: db.reading, log: log) }
+  package var reader: CacheReader { CacheReader(db: db.reading, log: log, opened: log.head) }
 
   /// Runs one item of a commit. If the item throws, the changes it noted are forgotten.
   func item(_ body: () throws -> Void) throws {
@@ -145,6 +145,7 @@ package final class CacheWriter {
   /// Notes the channel, user and view that a new event concerns.
   func touch(_ event: Change, _ sequence: Int64) {
     touched.last = max(touched.last ?? 0, sequence)
+    log.rights.note(event, at: sequence)
     switch (event.collection, event.channel, event.user) {
     case (let collection?, _, _): touched.collections.insert(ExactText(collection))
     case (nil, let channel?, let user?):

@@ -59,7 +59,8 @@ extension Cache {
       }
       let coverage = try reader.coverage(of: view.channel)
       let pending = try reader.pendingChanges(in: view).flatMap { $0.isSmall ? $0 : nil }
-      remember(revision) { found in
+      // What is not shown now is shown as soon as the user's changes are known, without a commit.
+      remember(view.heldAt == nil ? revision : nil) { found in
         let member = FoundAccess.Member(user: user, url: url)
         found.views[member] = view
         found.coverages[view.channel] = coverage
@@ -82,7 +83,7 @@ extension Cache {
       try reader.userKey(of: user).flatMap { try reader.view(of: url, for: $0) }
     }
     guard let view else { return nil }
-    remember(revision) { $0.views[member] = view }
+    remember(view.heldAt == nil ? revision : nil) { $0.views[member] = view }
     return view
   }
 

@@ -84,6 +84,8 @@ final class CommitLog: Sendable {
   let commitTimes = TimeCounts()
   /// How long clients' writes took, from when they were queued until they were durable.
   let writeTimes = TimeCounts()
+  /// The users whose changes are not known, and whom reads show nothing new.
+  let rights = KnownRights()
   /// Changes with every commit that removed a user.
   let users = Revision()
   private let next: Guarded<Int64>

@@ -28,9 +28,10 @@ final class ReaderPool: Sendable {
   private func read<Result: ~Copyable>(
     _ log: CommitLog, of state: UInt64?, _ body: (CacheReader) throws -> Result
   ) throws -> Result {
+    let opened = log.head
     do {
       return try connections.read(state, isStill: { log.revision.isStill($0) }) {
-        try body(CacheReader(db: $0, log: log, notes: $0.notes(LogNotes.init)))
+        try body(CacheReader(db: $0, log: log, notes: $0.notes(LogNotes.init), opened: opened))
       }
     } catch let error as SQLiteError {
       if error == .unreadablePage {

@@ -55,6 +55,9 @@ package protocol SyncRequests: Sendable {
   func forget(
     _ user: UserID, isForced: Bool, then: @escaping @Sendable (Result<Int64, SyncError>) -> Void)
 
+  /// Waits until the user's changes since the last connect are stored.
+  func awaitChanges(of user: UserID, within milliseconds: Int, then: @escaping @Sendable () -> Void)
+
   /// Reports that rows of that lane were accepted, changed or taken back. They are sent as soon as the link
   /// allows, and an offline link is tried at once (B3). May be called on the writer's thread after a commit.
   func accepted(of user: UserID, in channel: ChannelURL)

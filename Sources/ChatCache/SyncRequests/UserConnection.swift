@@ -46,6 +46,9 @@ package struct UserConnection: Sendable, Equatable {
   /// The interval between two polls of the user's channels (ms).
   package var pollInterval: Int64
 
+  /// Whether the user's changes are being fetched, or are about to be.
+  package var isBeingUpdated: Bool { state != .offline && state != .stopped }
+
   /// A user in this state.
   package init(
     _ user: UserID, _ state: State, error: SyncError? = nil, isSynced: Bool = false,

@@ -50,7 +50,7 @@ package struct AnswerKey: Sendable {
   package func matches(_ view: MessageCollection, _ own: ChannelView) -> Bool {
     guard view.channel == channel, !users.contains(view.user), !collections.contains(ExactText(view.id)),
       view.request == request, own.isJoined, own.channel == channel, own.floorAt == floorAt,
-      !own.hasUnsent
+      !own.isOfItsOwn
     else { return false }
     return view.state.withLock { isAlike($0) }
   }

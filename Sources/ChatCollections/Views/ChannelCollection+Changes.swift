@@ -18,6 +18,7 @@ extension ChannelCollection {
     room: Int = Limits.eventBytes, collection: String? = nil
   ) throws -> ViewAnswer {
     guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
+    try reader.requireKnownRights(of: user.key)
     let until = max(until, since)
     let log = try reader.changes(for: user.key, view: id, after: since, limit: Self.changesLookedAt)
     var end = log.isWhole ? until : min(log.end, until)

@@ -126,6 +126,7 @@ package final class ChannelCollection: Sendable {
   /// knows.
   package func snapshot(_ reader: CacheReader, at cursor: EventCursor) throws -> ByteBuffer {
     guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
+    let cursor = cursor.notAfter(user.heldAt)
     var items = JSONWriter(capacity: 8192)
     var shown: [ExactText: Int64] = [:]
     let window = window

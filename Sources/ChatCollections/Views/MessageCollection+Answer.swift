@@ -11,6 +11,7 @@ extension MessageCollection {
     _ reader: CacheReader, _ viewContext: ViewContext, at cursor: EventCursor, apiResult: [UInt8]? = nil
   ) throws -> ByteBuffer {
     let view = try view(reader)
+    let cursor = cursor.notAfter(view.heldAt)
     let coverage = try coverage(reader)
     let range = range
     let rows = try rows(reader, view, coverage, range)
@@ -94,7 +95,8 @@ extension MessageCollection {
     let gaps = gaps(coverage, view, range)
     writeEnds(range, cutOff: cutOff, into: &json)
     GapObject.write(all: gaps, into: &json)
-    let tail = viewContext.link.judge(coverage.tail, now: viewContext.now, interval: viewContext.interval)
+    var tail = viewContext.link.judge(coverage.tail, now: viewContext.now, interval: viewContext.interval)
+    if view.heldAt != nil, tail == .live { tail = .stale }
     if !range.hasNext {
       json.name("tail")
       TailObject.write(coverage.tail, tail, into: &json)

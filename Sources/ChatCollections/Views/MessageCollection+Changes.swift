@@ -20,6 +20,7 @@ extension MessageCollection {
   package func firstAnswer(_ reader: CacheReader, since: Int64, _ viewContext: ViewContext) throws -> [UInt8]?
   {
     let view = try view(reader)
+    try reader.requireKnownRights(in: view)
     let log = try reader.changes(in: channel, after: since, limit: Self.changesLookedAt)
     let answer = log.last {
       $0.change.collection == id && $0.sequence <= viewContext.head
@@ -54,6 +55,7 @@ extension MessageCollection {
     guard let view = try reader.view(of: url, for: user), view.isJoined else {
       return try lost(reader, since, until, viewContext, collection)
     }
+    try reader.requireKnownRights(in: view)
     let log = try reader.changes(in: channel, after: since, limit: Self.changesLookedAt)
     let isOfAll = try until == reader.lastChange()
     let connections = try reader.connectionChanges(of: user, after: since, upTo: until)
@@ -88,7 +90,7 @@ extension MessageCollection {
     }
     let (range, known, isEmpty, hasFirstPage) = (diff.range, after, diff.events.isEmpty, diff.hasFirstPage)
     let key =
-      diff.isSameForAlike && !isEmpty && end == until && before.shown.isWhole && !view.hasUnsent
+      diff.isSameForAlike && !isEmpty && end == until && before.shown.isWhole && !view.isOfItsOwn
       ? AnswerKey(self, view, log, since: since, until: until, from: before.range, diff) : nil
     return ViewAnswer(
       events: diff.events.joined(

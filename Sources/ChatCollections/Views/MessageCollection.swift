@@ -94,6 +94,7 @@ package final class MessageCollection: Sendable {
   func view(_ reader: CacheReader) throws -> ChannelView {
     guard let view = try reader.view(of: url, for: user) else { throw ViewError.channelNotFound }
     guard view.isJoined else { throw ViewError.notJoined }
+    try reader.requireLog(since: view.heldAt)
     return view
   }
 
@@ -136,7 +137,7 @@ package final class MessageCollection: Sendable {
     _ query: MessagePageQuery, _ reader: CacheReader, _ view: ChannelView, _ viewContext: ViewContext
   ) throws -> MessagePage {
     let ground = MessagePageGround(
-      query.anchor, try coverage(reader), floor: view.floorAt, link: viewContext.link,
+      query.anchor, try coverage(reader), view, link: viewContext.link,
       interval: viewContext.interval, now: viewContext.now)
     return try reader.page(query, in: view, on: ground)
   }

@@ -90,6 +90,7 @@ package struct UserFeed: Sendable {
       json.endObject()
       return 1
     }
+    try reader.requireKnownRights(in: view)
     switch change.kind {
     case .messages: return try writeMessages(change, sequence, reader, view, into: &json)
     case .messageDeleted: return try writeDeleted(change, view, reader, of: user.key, into: &json)

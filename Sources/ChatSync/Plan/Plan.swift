@@ -137,12 +137,16 @@ package struct Plan: Sendable {
     }
   }
 
-  /// Anything may have changed meanwhile, so active users and open channels are due now.
+  /// Anything may have changed meanwhile, so active users and open channels are due now. Answers about users
+  /// that were asked for before the loss do not count. Without a changelog only a listing of all channels
+  /// tells what changed.
   private mutating func cameOnline(now: Int64) {
+    overtaken.formUnion(running.filter { $0.user != nil })
     for (id, work) in users.works where work.state.isActive {
       users[id]?.pollAt = now
       users[id]?.isCatchingUp = true
       users[id]?.wait.reset()
+      if lacks(.channelChangelog) { users[id]?.sweepAt = min(work.sweepAt, now) }
     }
     for url in channels.troubled {
       channels[url]?.wait.reset()
@@ -239,8 +243,10 @@ package struct Plan: Sendable {
   /// A job ended.
   package mutating func ended(_ job: SyncJob, _ outcome: Outcome, now: Int64) {
     running.remove(job)
+    // No job begins while the link is down.
+    let isFromBefore = job.user != nil && !link.isOnline
     note(outcome, job, now: now)
-    if overtaken.remove(job) != nil {
+    if overtaken.remove(job) != nil || isFromBefore {
       endedOvertaken(job, now: now)
     } else if case .send(let lane) = job {
       endedSending(lane, outcome, now: now)

@@ -103,3 +103,16 @@ package enum Outcome: Sendable {
   /// The cache failed: try again later.
   case storeFailed
 }
+
+extension Outcome {
+  /// Whether a question about a user's channels failed; nil: this tells nothing of that.
+  var isFailure: Bool? {
+    switch self {
+    case .listed, .changed: false
+    // Who asks too often is answered again in a moment.
+    case .failed(.rateLimited), .failed(.canceled): nil
+    case .failed, .storeFailed, .refused: true
+    default: nil
+    }
+  }
+}

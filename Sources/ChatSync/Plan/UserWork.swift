@@ -35,6 +35,8 @@ struct UserWork: Sendable {
   /// Whether the changes since the user's last connect are still being fetched: unsent rows wait for that
   /// (B30).
   var isCatchingUp = true
+  /// Whether the last question about the user's channels failed.
+  var isFailing = false
   /// Whether a stopped or closed user connects again: the user's channels get jobs as soon as that is done.
   var isReturning = false
   /// The number of channels in the running or the last listing.
@@ -210,6 +212,7 @@ extension Plan {
   mutating func endedForUser(_ user: UserID, _ job: SyncJob, _ outcome: Outcome, now: Int64) {
     guard var work = users[user] else { return }
     defer { users[user] = work }
+    work.isFailing = outcome.isFailure ?? work.isFailing
     switch outcome {
     case .acknowledged:
       work.state.acknowledged()

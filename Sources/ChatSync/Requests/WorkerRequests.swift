@@ -169,6 +169,14 @@ package final class WorkerRequests: SyncRequests {
     }
   }
 
+  /// See `SyncRequests`.
+  package func awaitChanges(
+    of user: UserID, within milliseconds: Int, then: @escaping @Sendable () -> Void
+  ) {
+    let (reply, _) = Reply<Void>.bounded(within: milliseconds, late: {}, then: then)
+    tell { await $0.awaitChanges(of: user, reply) }
+  }
+
   // MARK: Gaps, views, webhooks
 
   /// See `SyncRequests`.

@@ -100,6 +100,16 @@ extension CacheStore {
   }
   /// The upstream said twice that the user is gone.
   package func close(_ user: UserID) async throws { try await write { try $0.close(user) } }
+  /// Reads show these users nothing new.
+  package func holdRights(of users: [UserID]) throws { try cache.holdRights(of: users) }
+  /// Reads show no user anything new.
+  package func holdRightsOfAll() throws { try cache.holdRightsOfAll() }
+  /// Reads show the user what was stored up to `sequence`.
+  package func raiseRights(of user: UserID, to sequence: Int64) throws {
+    try cache.raiseRights(of: user, to: sequence)
+  }
+  /// Reads show the user everything again.
+  package func releaseRights(of user: UserID) throws { try cache.releaseRights(of: user) }
   /// Appends an event for all users.
   package func announce(_ state: Link.State, generation: Int64) async throws {
     try await write { try $0.announce(link: state.word) }

@@ -50,6 +50,15 @@ package protocol SyncStore: Sendable {
   func forgetClosed(after milliseconds: Int64) async throws -> [UserID]
   /// The upstream said twice that the user is gone (B5).
   func close(_ user: UserID) async throws
+  /// From now on reads show these users nothing of channels in which something is stored later, until
+  /// `releaseRights` is called (B1).
+  func holdRights(of users: [UserID]) throws
+  /// The same for all users, at a start.
+  func holdRightsOfAll() throws
+  /// The user may see what was stored up to `sequence`, and stays held for what came later.
+  func raiseRights(of user: UserID, to sequence: Int64) throws
+  /// The changes of the user are stored: reads show everything again.
+  func releaseRights(of user: UserID) throws
   /// Appends an event for all users, and stores the link's generation for the tails (B3, B25).
   func announce(_ state: Link.State, generation: Int64) async throws
 

@@ -7,13 +7,17 @@ extension SyncWorker {
   /// A request of the user came: connects a new user, wakes an idle one (B2, B4).
   package func seen(_ user: UserID) {
     if plan.status(of: user) == nil { plan.add(user, isSynced: false, isCached: false, now: now) }
+    let wasActive = plan.users[user]?.state.isActive ?? false
     plan.seen(user, now: now)
+    if !wasActive { cameBack(user) }
     turn()
   }
 
   /// Connects the user, in whatever phase the user was (B2).
   package func connect(_ user: UserID) {
+    let wasActive = plan.users[user]?.state.isActive ?? false
     plan.connect(user, now: now)
+    if !wasActive { cameBack(user) }
     turn()
   }
 
@@ -39,7 +43,10 @@ extension SyncWorker {
     for url in plan.channels.takeChangedWatches() {
       board.write(isWatched: plan.channels.watched.contains(url), url)
     }
-    for user in plan.takeChangedUsers() { board.write(plan.status(of: user), of: user) }
+    for user in plan.takeChangedUsers() {
+      noteRights(of: user)
+      board.write(plan.status(of: user), of: user)
+    }
     for user in Array(handshakes.keys) where !isUndecided(user) {
       for waiting in handshakes.removeValue(forKey: user) ?? [] { waiting.resume() }
     }

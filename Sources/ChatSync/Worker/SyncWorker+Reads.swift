@@ -74,6 +74,10 @@ extension SyncWorker {
 
   /// Asks for a channel the cache does not know, as that user (B1). True: the user is in it.
   package func find(_ url: ChannelURL, as user: UserID) async -> Result<Bool, SyncError> {
+    // Nothing is fetched for a user who is disconnected (B4) or was refused (B5).
+    if let work = plan.users[user], !work.state.isActive && work.state.phase != .idle || work.denial != nil {
+      return .failure(.notSynced(retryAfter: 60_000))
+    }
     let fetched = await read(.channel(url, user)) {
       let asked = ChannelRecord.Asked(sequence: self.store.mark())
       var record = try await self.upstream.channel(url, as: user, .foreground)

@@ -73,6 +73,11 @@ package actor SyncWorker {
   /// The reads that wait for the changes since their user's last connect.
   var catchUps: [UserID: [CheckedContinuation<Void, Never>]] = [:]
 
+  /// The users to whom reads show nothing new, and why their changes are not known.
+  var heldRights: [UserID: Unknown] = [:]
+  /// The requests that wait until their user's changes are known.
+  var rightsWaiters: [UserID: [Reply<Void>]] = [:]
+
   /// A sweep's number, the log's mark when it began, and the time at which its changelog begins.
   struct Sweep { let number: Int64, mark: Int64, since: Int64 }
 
@@ -129,6 +134,7 @@ package actor SyncWorker {
         phase: user.isClosed ? .closed : user.isStopped ? .stopped : .connecting,
         refusedAt: user.refusedFor.map { now - $0 }, now: now)
     }
+    try holdAllRights()
     for fill in try store.fillsBegun() { plan.fill(gap: fill.gap, in: fill.url) }
     try takeNotes()
     for url in try store.channelsInDoubt() { plan.settle(url, now: now) }
@@ -160,6 +166,7 @@ package actor SyncWorker {
     handshakes = [:]
     for waiting in catchUps.values.flatMap({ $0 }) { waiting.resume() }
     catchUps = [:]
+    endRightsWaits()
   }
 
   /// Starts the jobs that are due, and sets the timer for the next one.
@@ -317,6 +324,7 @@ package actor SyncWorker {
     if let failure = linkFailure { endWaiting(failure) }
     for url in Array(unanswered.keys) { tellOffline(url) }
     onlineSince = plan.link.isOnline ? clock.wallMilliseconds() : .max
+    if states.contains(where: { $0 != .online }) { holdRightsAfterLoss() }
     let generation = plan.link.generation
     let earlier = announcing
     // Announcements are stored one after the other, so that the last one is the present state.

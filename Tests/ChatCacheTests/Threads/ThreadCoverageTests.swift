@@ -119,7 +119,7 @@ import Testing
       let someone = try #require(try reader.cachedUser(user ?? world.alice))
       let view = try #require(try reader.view(of: world.url, for: someone.key))
       let ground = MessagePageGround(
-        query.anchor, try reader.coverage(of: view.channel, thread: 1), floor: view.floorAt,
+        query.anchor, try reader.coverage(of: view.channel, thread: 1), view,
         link: ChannelWithMessages.live, interval: 3_600_000, now: world.cache.clock.wallMilliseconds())
       let page = try reader.page(query, in: view, on: ground)
       let text = String(decoding: page.items.array, as: UTF8.self)

@@ -64,7 +64,7 @@ struct ThreadTests {
         let user = try #require(try reader.cachedUser(UserID("alice")))
         let view = try #require(try reader.view(of: Self.url, for: user.key))
         let ground = MessagePageGround(
-          anchor, try reader.coverage(of: view.channel, thread: 1), floor: view.floorAt, link: link,
+          anchor, try reader.coverage(of: view.channel, thread: 1), view, link: link,
           interval: interval, now: now)
         let page = try reader.page(query, in: view, on: ground)
         wanted = through.next(page.found(anchor))

@@ -16,6 +16,7 @@ package final class ScriptedSync: SyncRequests {
     case disconnect(UserID)
     case forget(UserID, isForced: Bool)
     case accepted(UserID, ChannelURL)
+    case awaitChanges(UserID, within: Int)
     case fetch(MessageSyncRequest, within: Int)
     case fetchChannels(UserID, within: Int)
     case fetchMembers([ChannelURL], within: Int)
@@ -47,6 +48,8 @@ package final class ScriptedSync: SyncRequests {
     package var onFetchChannels: @Sendable (UserID) -> SyncOutcome = { _ in .stored }
     /// The outcome of a request for channels' members.
     package var onFetchMembers: @Sendable ([ChannelURL]) -> SyncOutcome = { _ in .stored }
+    /// Called before the answer to a wait for a user's changes.
+    package var onAwaitChanges: @Sendable (UserID) -> Void = { _ in }
     /// The result of `find` for an unknown channel.
     package var onFind: @Sendable (ChannelURL, UserID) -> Result<Bool, SyncError> = { _, _ in .success(false)
     }
@@ -172,6 +175,15 @@ package final class ScriptedSync: SyncRequests {
   package func accepted(of user: UserID, in channel: ChannelURL) {
     let script = note(.accepted(user, channel))
     script.onAccepted(user, channel)
+  }
+
+  /// See `SyncRequests`.
+  package func awaitChanges(of user: UserID, within milliseconds: Int, then: @escaping @Sendable () -> Void) {
+    let script = note(.awaitChanges(user, within: milliseconds))
+    answer {
+      script.onAwaitChanges(user)
+      then()
+    }
   }
 
   /// See `SyncRequests`.

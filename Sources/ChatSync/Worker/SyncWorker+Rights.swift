@@ -1,0 +1,93 @@
+import ChatCache
+import ChatModel
+import Platform
+
+// Tells the cache whose changes are not known (`KnownRights`). Other members' reads and polls go on storing
+// messages meanwhile, and the user may be in the channel no longer (B1).
+extension SyncWorker {
+  /// Why a user's changes are not known.
+  enum Unknown {
+    /// Perch does not ask about the user, or did not before it started, or the upstream refused the user.
+    case away
+    /// The user made no request for a long time (B4).
+    case resting
+    /// The link is down, or the last question about the user's channels failed.
+    case unanswered
+  }
+
+  /// Called at a start, before anything is asked of the upstream.
+  func holdAllRights() throws {
+    try store.holdRightsOfAll()
+    for user in plan.users.names { heldRights[user] = .away }
+  }
+
+  /// Holds or releases the user's rights, if the user's changes became unknown or known.
+  func noteRights(of user: UserID) {
+    guard let work = plan.users[user] else {
+      heldRights[user] = nil
+      return
+    }
+    switch (heldRights[user], unknown(work)) {
+    case (nil, let reason?): holdRights(of: [user], reason)
+    case (.some, .away?): heldRights[user] = .away
+    case (let held?, nil):
+      // The first listing confirms the channels that it stores. Before it ends, only a failure is over.
+      let isKnown = work.isSynced ? !work.isCatchingUp : held == .unanswered
+      if isKnown, work.phase != .connecting { releaseRights(of: user) }
+    default: break
+    }
+  }
+
+  private func unknown(_ work: UserWork) -> Unknown? {
+    if work.state.phase == .idle { return .resting }
+    if !work.state.isActive || work.denial != nil { return .away }
+    return work.isFailing || !plan.link.isOnline ? .unanswered : nil
+  }
+
+  /// The link was lost, maybe only for a moment.
+  func holdRightsAfterLoss() {
+    holdRights(of: plan.users.names.filter { heldRights[$0] == nil }, .unanswered)
+  }
+
+  /// A user came back while the link is down. Who only rested may see what is stored now.
+  func cameBack(_ user: UserID) {
+    guard plan.users[user]?.state.isActive ?? false, !plan.link.isOnline, heldRights[user] == .resting else {
+      return
+    }
+    logged("raise_rights") { try store.raiseRights(of: user, to: store.mark()) }
+  }
+
+  /// Gives `reply` when the user's changes are stored.
+  package func awaitChanges(of user: UserID, _ reply: Reply<Void>) {
+    seen(user)
+    guard heldRights[user] != nil, !isStopped else { return reply.give(()) }
+    plan.users[user]?.isAwaited = true
+    rightsWaiters[user, default: []].removeAll { $0.isGiven }
+    rightsWaiters[user, default: []].append(reply)
+  }
+
+  /// Ends all waits for users' changes.
+  func endRightsWaits() {
+    for reply in rightsWaiters.values.flatMap({ $0 }) { reply.give(()) }
+    rightsWaiters = [:]
+  }
+
+  private func holdRights(of users: [UserID], _ reason: Unknown) {
+    for user in users { heldRights[user] = reason }
+    logged("hold_rights") { try store.holdRights(of: users) }
+  }
+
+  private func releaseRights(of user: UserID) {
+    logged("release_rights") {
+      try store.releaseRights(of: user)
+      heldRights[user] = nil
+      for reply in rightsWaiters.removeValue(forKey: user) ?? [] { reply.give(()) }
+    }
+  }
+
+  private func logged(_ job: Log.Field, _ body: () throws -> Void) {
+    do { try body() } catch {
+      Log.line(.error, "sync_store_failed", ["job": job, "reason": .text("\(error)")])
+    }
+  }
+}

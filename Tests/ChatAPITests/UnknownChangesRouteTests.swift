@@ -1,0 +1,182 @@
+import ChatCache
+import ChatModel
+import Glibc
+import TestSupport
+import Testing
+
+@testable import ChatAPI
+
+/// What is answered to a user whose changes are not known (B1).
+@Suite struct UnknownChangesRouteTests {
+  private static let alice = UserID("alice")
+  private static let chat = "/v1/message-collections"
+  private static let list = "/v1/channel-collections"
+
+  private func world() throws -> CollectionWorld {
+    let world = try CollectionWorld()
+    try world.join("alice", "general", name: "General")
+    try world.list([1, 2, 3], in: "general")
+    return world
+  }
+
+  /// From now on alice's changes are not known, until a request waits for them.
+  private func hold(_ world: CollectionWorld, untilAsked: Bool = true) throws {
+    try world.cache.holdRights(of: [Self.alice])
+    guard untilAsked else { return }
+    let cache = world.cache
+    world.syncRequests.tell { script in
+      script.onAwaitChanges = { user in
+        do { try cache.releaseRights(of: user) } catch { Issue.record(error) }
+      }
+    }
+  }
+
+  private func asked(_ world: CollectionWorld) -> Int {
+    world.syncRequests.calls.count { if case .awaitChanges = $0 { true } else { false } }
+  }
+
+  @Test("B1, B51: polls of a view, a list and the feed tell news as soon as the changes are known")
+  func polls() throws {
+    for path in ["chat", "list", "feed"] {
+      let world = try world()
+      defer { world.stop() }
+      let opened =
+        path == "list" ? world.post(Self.list, "{}") : world.post(Self.chat, #"{"channel_url":"general"}"#)
+      let id = opened.text("id")
+      let events =
+        switch path {
+        case "chat": "\(Self.chat)/\(id)/events"
+        case "list": "\(Self.list)/\(id)/events"
+        default: "/v1/events"
+        }
+      let cursor = opened.text("cursor")
+      try hold(world)
+      try world.send(4, in: "general")
+      let early = world.ask("\(events)?since=\(cursor)&wait=0")
+      #expect(early.status == 200 && early.events == [] && early.text("cursor") == cursor, "\(path)")
+      let poll = world.ask("\(events)?since=\(cursor)&wait=5")
+      #expect(!poll.events.isEmpty && asked(world) == 1, "\(path)")
+    }
+  }
+
+  @Test("B1: a view that is opened meanwhile is answered at once, and its poll tells the rest")
+  func opened() throws {
+    let world = try world()
+    defer { world.stop() }
+    let before = world.cache.cursor
+    try hold(world)
+    try world.send(4, in: "general")
+    let opened = world.post(Self.chat, #"{"channel_url":"general"}"#)
+    #expect(opened.status == 201 && opened.messages == [1, 2, 3] && asked(world) == 0)
+    #expect(opened.text("cursor") == before.description)
+    let events = "\(Self.chat)/\(opened.text("id"))/events"
+    let poll = world.ask("\(events)?since=\(opened.text("cursor"))&wait=5")
+    #expect(poll.body.contains("messages.added") && poll.body.contains("\"message_id\":\"4\""))
+    let again = world.ask("\(events)?since=\(poll.text("cursor"))&wait=0")
+    #expect(again.events == [])
+  }
+
+  @Test("B1, B16: an opening that is held waits for the changes, too, and ends with the page of before")
+  func heldOpening() throws {
+    let world = try world()
+    defer { world.stop() }
+    try hold(world, untilAsked: false)
+    let headers = ["Perch-User": "alice", "Prefer": "wait=1", "Content-Type": "application/json"]
+    let opening = world.held(
+      Self.chat, headers: headers, method: "POST", body: #"{"channel_url":"general"}"#)
+    let isOpened = world.syncRequests.wait { if case .opened(_, true) = $0 { true } else { false } }
+    #expect(isOpened)
+    try world.send(4, in: "general")
+    let answer = opening.answer()
+    #expect(answer.status == 201 && answer.messages == [1, 2, 3])
+    #expect(world.collections.subscriptions.count == 0)
+  }
+
+  @Test("B1, B46: a change of a message that changed meanwhile waits for the changes, or is refused")
+  func changes() throws {
+    let world = try world()
+    defer { world.stop() }
+    try hold(world, untilAsked: false)
+    try world.send(4, in: "general")
+    let path = "/v1/channels/general/messages/4/reactions/up"
+    let now = ["Perch-User": "alice", "Prefer": "wait=0"]
+    let refused = ask(world.server, path, method: "PUT", headers: now)
+    #expect(refused.status == 503 && refused.text("code") == "not_synced" && refused["Retry-After"] == "1")
+    let known = "/v1/channels/general/messages/3/reactions/up"
+    #expect(ask(world.server, known, method: "PUT", headers: now).status == 202)
+    try hold(world)
+    #expect(ask(world.server, path, method: "PUT", headers: ["Perch-User": "alice"]).status == 202)
+    #expect(asked(world) == 1)
+  }
+
+  @Test("B1: while the upstream cannot be asked no request waits")
+  func offline() throws {
+    let world = try world()
+    defer { world.stop() }
+    try hold(world, untilAsked: false)
+    try world.send(4, in: "general")
+    world.syncRequests.tell { script in
+      script.connections[Self.alice] = UserConnection(Self.alice, .offline, isSynced: true)
+    }
+    let path = "/v1/channels/general/messages/4/reactions/up"
+    #expect(ask(world.server, path, method: "PUT", headers: ["Perch-User": "alice"]).status == 503)
+    #expect(asked(world) == 0)
+  }
+
+  @Test("B1: the tag of an answer that left something out is no other answer's tag")
+  func tags() throws {
+    let world = try world()
+    defer { world.stop() }
+    try hold(world, untilAsked: false)
+    try world.send(4, in: "general")
+    let paths = ["/v1/channels/general/messages", "/v1/channels/general", "/v1/channels"]
+    for (id, path) in zip(Int64(5)..., paths) {
+      let part = world.ask(path)
+      try world.cache.releaseRights(of: Self.alice)
+      let headers = ["Perch-User": "alice", "If-None-Match": part["ETag"] ?? ""]
+      #expect(ask(world.server, path, headers: headers).status == 200, "\(path)")
+      try world.cache.holdRights(of: [Self.alice])
+      try world.send(id, in: "general")
+    }
+  }
+
+  @Test("B1: the cursor of now lies before what the user is not shown")
+  func now() throws {
+    let world = try world()
+    defer { world.stop() }
+    let id = world.post(Self.chat, #"{"channel_url":"general"}"#).text("id")
+    try hold(world)
+    let before = world.cache.cursor.description
+    try world.send(4, in: "general")
+    for path in ["/v1/connection", "/v1/events", "\(Self.chat)/\(id)/events?since=now"] {
+      #expect(world.ask(path).text("cursor") == before, "\(path)")
+    }
+    let told = world.ask("/v1/events?since=\(before)&wait=5")
+    #expect(told.events.contains("message.received 4"), "\(told.events)")
+    #expect(world.ask("/v1/events").text("cursor") == world.cache.cursor.description)
+  }
+
+  @Test("B1, B51: a stream tells news as soon as the changes are known")
+  func stream() throws {
+    let world = try world()
+    defer { world.stop() }
+    let opened = world.post(Self.chat, #"{"channel_url":"general"}"#)
+    let socket = Loopback.connect(port: world.server.port)
+    defer { close(socket) }
+    let request = """
+      GET \(Self.chat)/\(opened.text("id"))/events?since=\(opened.text("cursor")) HTTP/1.1\r
+      Host: x\r\nPerch-User: alice\r\nAccept: text/event-stream\r\n\r\n
+      """
+    #expect(Glibc.send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL)) == request.utf8.count)
+    #expect(world.waitParked(1))
+    try hold(world)
+    try world.send(4, in: "general")
+    var text = ""
+    var room = [UInt8](repeating: 0, count: 4096)
+    while !text.contains("messages.added"), case let count = recv(socket, &room, room.count, 0), count > 0 {
+      text += String(decoding: room[..<count], as: UTF8.self)
+    }
+    #expect(text.contains("messages.added"))
+    #expect(asked(world) >= 1)
+  }
+}
