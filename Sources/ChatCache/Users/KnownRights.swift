@@ -18,6 +18,10 @@ final class KnownRights: Sendable {
   }
 
   private let spans = Guarded<[UserKey: Span]>([:])
+  /// The number of users who are held. While there is none, reads take no lock.
+  private let held = Atomic<Int>(0)
+  /// Snapshots that were opened at this sequence or later have all that the changes of released users tell.
+  private let allKnownAt = Atomic<Int64>(0)
   /// The last change of messages or of a channel, durable or about to be.
   private let lastNews = Atomic<Int64>(0)
 
@@ -35,6 +39,7 @@ final class KnownRights: Sendable {
     spans.withLock { spans in
       if let span = spans[user], span.knownAgainAt == .max { return }
       spans[user] = Span(until: sequence)
+      held.add(1, ordering: .releasing)
     }
   }
 
@@ -49,14 +54,17 @@ final class KnownRights: Sendable {
   /// The user's changes are stored, up to `sequence` of the log.
   func release(_ user: UserKey, at sequence: Int64) {
     spans.withLock { spans in
-      guard let span = spans[user] else { return }
-      spans[user]?.knownAgainAt = min(span.knownAgainAt, sequence)
+      guard let span = spans[user], span.knownAgainAt == .max else { return }
+      spans[user]?.knownAgainAt = sequence
+      allKnownAt.max(sequence, ordering: .releasing)
+      held.subtract(1, ordering: .releasing)
     }
   }
 
   /// The last sequence that a snapshot may show the user; nil: it may show all. `opened`: the log's end
   /// before the snapshot was opened.
   func limit(of user: UserKey, opened: Int64) -> Int64? {
+    if held.load(ordering: .acquiring) == 0, opened >= allKnownAt.load(ordering: .acquiring) { return nil }
     let limit = spans.withLock { spans -> Int64? in
       guard let span = spans[user], opened < span.knownAgainAt else { return nil }
       return span.until
