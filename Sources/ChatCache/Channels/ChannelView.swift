@@ -53,8 +53,7 @@ package struct ChannelView: Sendable, Equatable {
 
   /// The highest sequence of the event log that concerns the user here.
   package var version: Int64 { max(channelVersion, membershipVersion) }
-  /// The sequence from which a client goes on that was shown the channel: nothing that it was not shown is
-  /// before it.
+  /// The sequence of the cursor for a client that was shown the channel. It is before all that was left out.
   package var toldVersion: Int64 { heldAt.map { min(version, $0) } ?? version }
   /// Whether answers to this user differ from those to other members.
   package var isOfItsOwn: Bool { hasUnsent || heldAt != nil }

@@ -59,7 +59,8 @@ extension Cache {
       }
       let coverage = try reader.coverage(of: view.channel)
       let pending = try reader.pendingChanges(in: view).flatMap { $0.isSmall ? $0 : nil }
-      // What is not shown now is shown as soon as the user's changes are known, without a commit.
+      // A view with `heldAt` is not remembered: it becomes wrong as soon as the user's changes are known, and
+      // no commit tells of that.
       remember(view.heldAt == nil ? revision : nil) { found in
         let member = FoundAccess.Member(user: user, url: url)
         found.views[member] = view

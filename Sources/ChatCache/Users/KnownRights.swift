@@ -91,8 +91,8 @@ extension Cache {
     }
   }
 
-  /// The same for all users, at a start. Who was disconnected before is shown what was stored by then: the
-  /// last event of the user tells of that.
+  /// The same for all users, at a start. A user who is disconnected is shown what was stored before the
+  /// disconnection: that was the last event of this user alone.
   package func holdRightsOfAll() throws {
     let users = try read { reader in
       try reader.db.all("SELECT id, phase = 'stopped', version FROM user") {

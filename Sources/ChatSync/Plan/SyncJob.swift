@@ -109,7 +109,7 @@ extension Outcome {
   var isFailure: Bool? {
     switch self {
     case .listed, .changed: false
-    // Who asks too often is answered again in a moment.
+    // The upstream only asked Perch to send fewer requests, or Perch itself canceled this one.
     case .failed(.rateLimited), .failed(.canceled): nil
     case .failed, .storeFailed, .refused: true
     default: nil

@@ -20,18 +20,23 @@ package struct Reply<Value: Sendable>: Sendable {
     call?(value)
   }
 
-  /// A reply that is given `late()` after `milliseconds`, and the task that waits for that.
+  /// A reply that is given `late()` after `milliseconds`, unless it was given before.
   static func bounded(
     within milliseconds: Int, late: @escaping @Sendable () -> Value,
     then: @escaping @Sendable (Value) -> Void
-  ) -> (reply: Reply, deadline: Task<Void, Never>) {
-    let reply = Reply(then)
-    let deadline = Task {
-      // The sleep throws only when the task is canceled, because the reply was given before.
+  ) -> Reply {
+    let deadline = Guarded<Task<Void, Never>?>(nil)
+    let reply = Reply { value in
+      deadline.withLock { $0?.cancel() }
+      then(value)
+    }
+    let wait = Task {
+      // The sleep throws only when this task is canceled, because the reply was given before.
       do { try await Task.sleep(for: .milliseconds(milliseconds)) } catch { return }
       reply.give(late())
     }
-    return (reply, deadline)
+    deadline.withLock { $0 = wait }
+    return reply
   }
 
   /// Calls `then` with the result of `work`, or with `late()` after `milliseconds`; then `work` goes on.
@@ -39,11 +44,7 @@ package struct Reply<Value: Sendable>: Sendable {
     within milliseconds: Int, late: @escaping @Sendable () -> Value,
     then: @escaping @Sendable (Value) -> Void, work: @escaping @Sendable () async -> Value
   ) {
-    let (reply, deadline) = Reply.bounded(within: milliseconds, late: late, then: then)
-    Task {
-      let value = await work()
-      deadline.cancel()
-      reply.give(value)
-    }
+    let reply = Reply.bounded(within: milliseconds, late: late, then: then)
+    Task { reply.give(await work()) }
   }
 }

@@ -173,7 +173,7 @@ package final class WorkerRequests: SyncRequests {
   package func awaitChanges(
     of user: UserID, within milliseconds: Int, then: @escaping @Sendable () -> Void
   ) {
-    let (reply, _) = Reply<Void>.bounded(within: milliseconds, late: {}, then: then)
+    let reply = Reply<Void>.bounded(within: milliseconds, late: {}, then: then)
     tell { await $0.awaitChanges(of: user, reply) }
   }
 

@@ -50,8 +50,8 @@ package protocol SyncStore: Sendable {
   func forgetClosed(after milliseconds: Int64) async throws -> [UserID]
   /// The upstream said twice that the user is gone (B5).
   func close(_ user: UserID) async throws
-  /// From now on reads show these users nothing of channels in which something is stored later, until
-  /// `releaseRights` is called (B1).
+  /// From now on reads show these users no message that is stored later, until `releaseRights` is called
+  /// (B1).
   func holdRights(of users: [UserID]) throws
   /// The same for all users, at a start.
   func holdRightsOfAll() throws

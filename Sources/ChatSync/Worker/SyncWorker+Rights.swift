@@ -7,7 +7,7 @@ import Platform
 extension SyncWorker {
   /// Why a user's changes are not known.
   enum Unknown {
-    /// Perch does not ask about the user, or did not before it started, or the upstream refused the user.
+    /// The service has just started, the user is disconnected, or the upstream refused the user.
     case away
     /// The user made no request for a long time (B4).
     case resting
