@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Many tabs of the chat page share one stream of each user, whichever of them is closed."""
 
+import re
 import time
 import unittest
 import urllib.error
@@ -122,6 +123,20 @@ class Tabs(PageTest):
             page.wait_for_timeout(50)
         self.assertTrue(expired)
         self.assertTrue(streams)
+
+    def test_a_link_that_is_lost_while_the_page_opens_is_shown(self):
+        self.world.channel(("alice", "bob"))
+        held, waits = [], re.compile(r"-collections$|/events\?.*wait=0$")
+        self.context.route(waits, lambda route: held.append(route))
+        page = self.page_of()
+        # The user is connected, and nothing is followed yet.
+        self.world.until(lambda: page.wait_for_timeout(50) or any("/events?" in one.request.url for one in held))
+        self.world.cut()
+        self.world.until(lambda: self.world.here("alice", "GET", "/v1/connection")[1]["state"] == "offline")
+        self.context.unroute(waits)
+        expect(page.locator("#banner")).to_be_visible()
+        self.world.mend()
+        expect(page.locator("#banner")).to_be_hidden()
 
     def test_a_page_that_is_left_disposes_of_its_views(self):
         room = self.world.channel(("alice", "bob"), messages=2)

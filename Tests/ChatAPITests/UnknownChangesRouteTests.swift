@@ -68,7 +68,7 @@ import Testing
     try world.send(4, in: "general")
     let opened = world.post(Self.chat, #"{"channel_url":"general"}"#)
     #expect(opened.status == 201 && opened.messages == [1, 2, 3] && asked(world) == 0)
-    #expect(opened.text("cursor") == before.description)
+    #expect(opened.text("cursor") == before.connection(upTo: world.cache.cursor.sequence).description)
     let events = "\(Self.chat)/\(opened.text("id"))/events"
     let poll = world.ask("\(events)?since=\(opened.text("cursor"))&wait=5")
     #expect(poll.body.contains("messages.added") && poll.body.contains("\"message_id\":\"4\""))
@@ -109,6 +109,21 @@ import Testing
     #expect(asked(world) == 1)
   }
 
+  @Test("B1: a service that stops ends a request that waits for the changes")
+  func stopping() throws {
+    let world = try world()
+    try hold(world, untilAsked: false)
+    try world.send(4, in: "general")
+    let path = "/v1/channels/general/messages/4/reactions/up"
+    let waiting = world.held(path, headers: ["Perch-User": "alice", "Prefer": "wait=30"], method: "PUT")
+    let isWaiting = world.syncRequests.wait { if case .awaitChanges = $0 { true } else { false } }
+    #expect(isWaiting)
+    let began = ContinuousClock.now
+    world.stop()
+    #expect(ContinuousClock.now - began < .seconds(2 * patience))
+    #expect(waiting.answer().status == 503)
+  }
+
   @Test("B1: while the upstream cannot be asked no request waits")
   func offline() throws {
     let world = try world()
@@ -146,14 +161,68 @@ import Testing
     defer { world.stop() }
     let id = world.post(Self.chat, #"{"channel_url":"general"}"#).text("id")
     try hold(world)
-    let before = world.cache.cursor.description
+    let before = world.cache.cursor
     try world.send(4, in: "general")
+    let now = before.connection(upTo: world.cache.cursor.sequence).description
     for path in ["/v1/connection", "/v1/events", "\(Self.chat)/\(id)/events?since=now"] {
-      #expect(world.ask(path).text("cursor") == before, "\(path)")
+      #expect(world.ask(path).text("cursor") == now, "\(path)")
     }
-    let told = world.ask("/v1/events?since=\(before)&wait=5")
+    let told = world.ask("/v1/events?since=\(now)&wait=5")
     #expect(told.events.contains("message.received 4"), "\(told.events)")
     #expect(world.ask("/v1/events").text("cursor") == world.cache.cursor.description)
+  }
+
+  @Test("B1, B3: who is told no news is told that the connection changed, and once")
+  func connection() throws {
+    for path in ["chat", "list", "feed", "all"] {
+      let world = try world()
+      defer { world.stop() }
+      let (chat, list) = (world.post(Self.chat, #"{"channel_url":"general"}"#), world.post(Self.list, "{}"))
+      let all = "/v1/events?collections=\(chat.text("id")),\(list.text("id"))&"
+      let paths = [
+        "chat": "\(Self.chat)/\(chat.text("id"))/events?", "list": "\(Self.list)/\(list.text("id"))/events?",
+        "feed": "/v1/events?", "all": all,
+      ]
+      let events = try #require(paths[path])
+      let cursor = world.ask("/v1/events").text("cursor")
+      try hold(world, untilAsked: false)
+      try world.send(4, in: "general")
+      try world.cache.write { try $0.announce(link: "upstream_unreachable") }
+      let lost = world.ask("\(events)since=\(cursor)&wait=0")
+      #expect(lost.events == ["connection.changed"], "\(path)")
+      #expect(lost.body.contains("upstream_unreachable") && lost.body.contains("\"4\"") == false)
+      #expect(lost.body.contains("\"collection_id\"") == (path == "all"), "\(lost.body)")
+      let waiting = world.held("\(events)since=\(lost.text("cursor"))&wait=20")
+      #expect(world.waitParked(1))
+      try world.cache.write { try $0.announce(link: "online") }
+      let back = waiting.answer()
+      #expect(back.events == ["connection.changed"] && back.body.contains("online"), "\(path)")
+      #expect(world.ask("\(events)since=\(back.text("cursor"))&wait=0").events == [], "\(path)")
+      try world.cache.releaseRights(of: Self.alice)
+      let told = world.ask("\(events)since=\(back.text("cursor"))&wait=0")
+      #expect(!told.events.isEmpty && !told.events.contains("connection.changed"), "\(path) \(told.events)")
+      #expect(told.text("cursor") == world.ask("/v1/events").text("cursor"), "\(path)")
+    }
+  }
+
+  @Test("B1, B3: a stream that tells no news tells that the connection changed, with a cursor of its own")
+  func connectionOfStream() throws {
+    let world = try world()
+    defer { world.stop() }
+    let opened = world.post(Self.chat, #"{"channel_url":"general"}"#)
+    try hold(world, untilAsked: false)
+    let stream = try self.stream(world, opened)
+    defer { close(stream) }
+    try world.send(4, in: "general")
+    try world.cache.write { try $0.announce(link: "upstream_unreachable") }
+    let lost = read(stream, until: "connection.changed")
+    #expect(!lost.contains("messages.added"))
+    let id = lost.split(separator: "\n").last { $0.hasPrefix("id: ") }.map { String($0.dropFirst(4)) } ?? ""
+    #expect(id.hasPrefix(opened.text("cursor") + "."), "\(lost)")
+    try world.cache.releaseRights(of: Self.alice)
+    try world.send(5, in: "general")
+    let told = read(stream, until: "\"5\"")
+    #expect(told.contains("messages.added") && !told.contains("connection.changed"), "\(told)")
   }
 
   @Test("B1, B51: a stream tells news as soon as the changes are known")
@@ -161,22 +230,33 @@ import Testing
     let world = try world()
     defer { world.stop() }
     let opened = world.post(Self.chat, #"{"channel_url":"general"}"#)
+    let stream = try self.stream(world, opened)
+    defer { close(stream) }
+    try hold(world)
+    try world.send(4, in: "general")
+    #expect(read(stream, until: "messages.added").contains("messages.added"))
+    #expect(asked(world) >= 1)
+  }
+
+  private func stream(_ world: CollectionWorld, _ opened: Answer) throws -> Int32 {
     let socket = Loopback.connect(port: world.server.port)
-    defer { close(socket) }
     let request = """
       GET \(Self.chat)/\(opened.text("id"))/events?since=\(opened.text("cursor")) HTTP/1.1\r
       Host: x\r\nPerch-User: alice\r\nAccept: text/event-stream\r\n\r\n
       """
     #expect(Glibc.send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL)) == request.utf8.count)
     #expect(world.waitParked(1))
-    try hold(world)
-    try world.send(4, in: "general")
+    return socket
+  }
+
+  private func read(_ stream: Int32, until end: String) -> String {
     var text = ""
     var room = [UInt8](repeating: 0, count: 4096)
-    while !text.contains("messages.added"), case let count = recv(socket, &room, room.count, 0), count > 0 {
-      text += String(decoding: room[..<count], as: UTF8.self)
+    // The event's last line is empty.
+    var isWhole: Bool { text.split(separator: end, maxSplits: 1).last?.contains("\n\n") ?? false }
+    while !text.contains(end) || !isWhole, case let count = recv(stream, &room, room.count, 0), count > 0 {
+      text += String(decoding: room[..<count].filter { $0 != UInt8(ascii: "\r") }, as: UTF8.self)
     }
-    #expect(text.contains("messages.added"))
-    #expect(asked(world) >= 1)
+    return text
   }
 }

@@ -46,7 +46,7 @@ import Testing
 
   /// The channels in a feed's events after a cursor, answer by answer.
   private static func joined(_ cache: Cache, since: Int64) throws -> [String] {
-    let connection = UserConnection(watcher, .connecting)
+    let connection = ClientConnection(UserConnection(watcher, .connecting), knownUpTo: 0)
     var (urls, cursor, hasMore) = ([String](), since, true)
     while hasMore {
       let from = cursor
@@ -168,7 +168,7 @@ import Testing
       try writer.append(change)
     }
     let viewContext = collections.viewContext(url)
-    let connection = ScriptedSync().connection(of: Self.watcher)
+    let connection = ClientConnection(ScriptedSync().connection(of: Self.watcher), knownUpTo: 0)
     let (told, fed) = try cache.read { reader in
       let end = try reader.lastChange()
       return (

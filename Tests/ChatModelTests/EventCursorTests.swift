@@ -28,10 +28,24 @@ import Testing
       "000000000000000A.1.1", "000000000000000g.1.1", "0000000000000001.0.1", "0000000000000001.01.1",
       "0000000000000001.1.01", "0000000000000001.+1.1", "0000000000000001.-1.1", "0000000000000001.1.-1",
       "0000000000000001.1.1.", "0000000000000001.1.1 ", "0000000000000001.1.9223372036854775808",
-      "0000000000000001.1.99999999999999999999", "0000000000000001.1.1\0",
+      "0000000000000001.1.99999999999999999999", "0000000000000001.1.1\0", "0000000000000001.1.5.5",
+      "0000000000000001.1.5.4", "0000000000000001.1.5.06", "0000000000000001.1.5.6.",
+      "0000000000000001.1.5.6.7",
     ])
   func strict(text: String) {
     #expect(EventCursor(text) == nil)
+  }
+
+  @Test("B1: a cursor can know the connection up to a later sequence than the rest")
+  func connection() throws {
+    for (sequence, connection) in [(0, 1), (5, 17), (.max - 1, .max)] as [(Int64, Int64)] {
+      let cursor = EventCursor(epoch: .max, run: .max, sequence: sequence).connection(upTo: connection)
+      #expect("\(cursor)" == "ffffffffffffffff.\(Int64.max).\(sequence).\(connection)")
+      #expect(EventCursor("\(cursor)") == cursor && cursor.connection == connection)
+    }
+    let now = EventCursor(epoch: 1, run: 1, sequence: 9)
+    #expect(now.notAfter(nil) == now && now.notAfter(9) == now && now.notAfter(12) == now)
+    #expect(now.notAfter(4).sequence == 4 && now.notAfter(4).connection == 9)
   }
 
   @Test("the epoch is told as cursors begin with it, zeros and all")

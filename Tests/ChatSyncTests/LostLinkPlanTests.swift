@@ -58,4 +58,71 @@ import Testing
     let jobs = plan.next(now: now + 2)
     #expect(jobs.contains(.list(alice, after: nil)))
   }
+
+  @Test("B1: only an answer that tells all changes makes the changes known")
+  func partialAnswers() {
+    typealias Case = (outcome: Outcome, isUnknown: Bool?)
+    let cases: [Case] = [
+      (.changed([], hasMore: false), false), (.changed([], hasMore: true), nil),
+      (.listed(next: nil, channels: []), nil), (.acknowledged, nil), (.done, nil), (.tokenLost, true),
+      (.lacks(.channelChangelog), true), (.storeFailed, true), (.failed(.canceled), nil),
+      (.failed(.rateLimited(milliseconds: 1)), true), (.failed(.unreadable(reason: "")), true),
+    ]
+    for (outcome, isUnknown) in cases {
+      #expect(outcome.leavesChangesUnknown(isSynced: true) == isUnknown, "\(outcome)")
+    }
+    #expect(Outcome.listed(next: "2", channels: []).leavesChangesUnknown(isSynced: false) == false)
+    var (plan, now) = settled()
+    plan.users[alice]?.pollAt = now
+    #expect(plan.next(now: now).contains(.channelChanges(alice)))
+    plan.ended(.channelChanges(alice), .tokenLost, now: now)
+    for step in 0..<4 {
+      #expect(plan.users[alice]?.isUnknown == true, "\(step)")
+      now += 1
+      for job in plan.next(now: now) {
+        if case .list = job {
+          plan.ended(job, .listed(next: step == 0 ? "more" : nil, channels: []), now: now)
+        } else {
+          plan.ended(job, PlanRun.usual(job), now: now)
+        }
+      }
+    }
+    #expect(plan.users[alice]?.isUnknown == false)
+  }
+
+  @Test("B1, B11: when an upstream offers no changelog any more, all users' channels are listed")
+  func changelogGone() throws {
+    var (plan, now) = settled()
+    let bob = UserID("bob")
+    plan.add(bob, isSynced: true, isCached: true, now: now)
+    for _ in 0..<5 {
+      now += 1
+      for job in plan.next(now: now) { plan.ended(job, PlanRun.usual(job), now: now) }
+    }
+    plan.users[alice]?.pollAt = now
+    #expect(plan.next(now: now).contains(.channelChanges(alice)))
+    plan.ended(.channelChanges(alice), .lacks(.channelChangelog), now: now)
+    plan.users[bob]?.pollAt = now
+    let jobs = plan.next(now: now + 1)
+    #expect(jobs.contains(.list(alice, after: nil)) && jobs.contains(.list(bob, after: nil)))
+  }
+
+  @Test("B3: an upstream that refuses the key for one user alone is not asked about the user without a pause")
+  func keyRefusedForOne() throws {
+    var (plan, now) = settled()
+    var polls = 0
+    plan.users[alice]?.pollAt = now
+    for _ in 0..<5_000 {
+      now += 1
+      for job in plan.next(now: now) {
+        if case .probe = job {
+          plan.ended(job, .done, now: now)
+        } else {
+          polls += 1
+          plan.ended(job, .failed(.unauthorized), now: now)
+        }
+      }
+    }
+    #expect((1...10).contains(polls), "\(polls)")
+  }
 }

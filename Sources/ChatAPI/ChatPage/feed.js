@@ -19,6 +19,7 @@ const batchListeners = [], stateListeners = [];
 // Of the leading tab: what the other tabs follow, and the stream.
 const others = new Map();
 let channel, isLeading = false, stream = null, userCursor = "now";
+let connectFeed, connecting = null;
 
 /** `isOpen`: whether Perch answers. `isLeading`: whether this tab has the stream. */
 export const feed = { isOpen: true, get isLeading() { return isLeading; } };
@@ -28,8 +29,24 @@ export const onEvents = (listener) => batchListeners.push(listener);
 /** Calls `listener()` when Perch is lost or is back. */
 export const onFeedState = (listener) => stateListeners.push(listener);
 
-/** Begins to follow the user's feed, from now on. */
-export function startFeed() {
+/**
+ * Follows the user's feed. `connect()` connects the user and gives the cursor of that moment, from which the feed goes
+ * on. Resolves after the first attempt; the leading tab tries again.
+ */
+export function startFeed(connect) {
+  connectFeed = connect;
+  takeTurns();
+  return start().catch(() => {});
+}
+
+async function start() {
+  connecting ??= connectFeed().finally(() => { connecting = null; });
+  const cursor = await connecting;
+  if (userCursor === "now" || (cursor !== "now" && isAfter(cursor, userCursor))) userCursor = cursor;
+}
+
+/** Of a user's tabs one leads at a time. */
+function takeTurns() {
   const name = `perch.feed.${session.user}`;
   if (!navigator.locks) return lead();
   channel = new BroadcastChannel(name);
@@ -131,10 +148,11 @@ function become(isOpen) {
   stateListeners.forEach((listener) => listener());
 }
 
-/** Whether cursor `a` lies after `b`: epoch.run.sequence. In another epoch everything is new. */
+/** Whether cursor `a` lies after `b`: `epoch.run.sequence` and maybe `.connection`. In another epoch all is new. */
 function isAfter(a, b) {
-  const [epoch, run, sequence] = a.split("."), [otherEpoch, otherRun, otherSequence] = b.split(".");
-  return epoch !== otherEpoch || +run > +otherRun || (run === otherRun && +sequence > +otherSequence);
+  const [epoch, ...numbers] = a.split("."), [otherEpoch, ...others] = b.split(".");
+  const at = numbers.findIndex((number, index) => number !== others[index]);
+  return epoch !== otherEpoch || (at >= 0 && +numbers[at] > +(others[at] ?? 0));
 }
 
 /** Ends the stream, to open it anew, if it lacks the collection or is past the cursor. */
@@ -178,6 +196,7 @@ const sleep = (milliseconds) => new Promise((go) => setTimeout(go, milliseconds)
  * Polls for what is new, which also shows whether Perch answers, then streams until the stream is ended.
  */
 async function runStream() {
+  if (userCursor === "now") await start();
   // A tab that opens during the look at the locks must not be removed.
   const known = [...others.keys()], living = await livingTabs();
   for (const tab of known) if (!living.has(tab)) others.delete(tab);

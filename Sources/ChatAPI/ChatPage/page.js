@@ -36,19 +36,21 @@ async function begin() {
   addEventListener("focus", redrawAll);
   openAddressed();
   fetchStandIn();
-  await connectUser();
-  startFeed();
+  await startFeed(connectUser);
   startOutbox();
 }
 
-/** Connects the user, which also tells the state of the link. */
+/** Connects the user, which also tells the state of the link. Gives the cursor of that moment. */
 async function connectUser() {
   try {
     const answer = await ask("PUT", "/v1/connection");
     abilities.takesFiles = answer.capabilities?.uploads !== false;
     noteConnection(answer);
+    return answer.cursor;
   } catch (error) {
-    if (error.problem.code !== "unreachable") noteConnection({ state: "offline", link: error.problem.code });
+    if (error.problem.code === "unreachable") throw error;
+    noteConnection({ state: "offline", link: error.problem.code });
+    return "now";
   }
 }
 

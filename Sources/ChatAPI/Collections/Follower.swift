@@ -260,18 +260,19 @@ class Follower {
 
   private func read(_ since: EventCursor) throws -> Found {
     let head = context.route.cache.cursor
-    let connection = context.route.syncRequests.connection(of: caller.user)
-    let contexts = targets.map { target in
-      if case .messages(let view) = target {
-        context.collections.viewContext(view.url)
-      } else {
-        nil as ViewContext?
-      }
-    }
     return try context.route.read { reader in
       guard try reader.covers(since) else { throw cursorExpired }
       let head = EventCursor(
         epoch: head.epoch, run: head.run, sequence: max(try reader.lastChange(), since.sequence))
+      // Asked for after the snapshot was opened: they are at least as new as the changes that tell of them.
+      let connection = connection(since)
+      let contexts = targets.map { target in
+        if case .messages(let view) = target {
+          context.collections.viewContext(view.url)
+        } else {
+          nil as ViewContext?
+        }
+      }
       var until = head.sequence
       while true {
         let told = try tell(reader, contexts, connection, since: since.sequence, until: until)
@@ -281,15 +282,37 @@ class Follower {
         if let earlier = told.earlierEnd(since: since.sequence, until: until) {
           until = earlier
         } else {
-          let cursor = EventCursor(epoch: head.epoch, run: head.run, sequence: end)
+          let cursor = EventCursor(
+            epoch: head.epoch, run: head.run, sequence: end, connection: since.connection)
           return told.found(cursor, head: head.sequence)
         }
       }
     }
   }
 
+  /// What a client is told while its user's changes are not known: that its connection changed (B1). The
+  /// cursor stays before all other news. Nil: there is nothing to tell.
+  final func lookAtConnection(_ since: EventCursor) throws -> (event: [UInt8], cursor: EventCursor)? {
+    try context.run {
+      try context.route.read { reader in
+        let changes = try reader.connectionChanges(
+          of: user, after: since.connection, upTo: try reader.lastChange())
+        let name = targets.count > 1 && !hasUserFeed ? targets[0].id : nil
+        guard let last = changes.last, let event = connection(since).event(changes, collection: name) else {
+          return nil
+        }
+        return (event, since.connection(upTo: last.sequence))
+      }
+    }
+  }
+
+  private func connection(_ since: EventCursor) -> ClientConnection {
+    ClientConnection(
+      context.route.syncRequests.connection(of: caller.user), knownUpTo: since.connection)
+  }
+
   private func tell(
-    _ reader: CacheReader, _ contexts: [ViewContext?], _ connection: UserConnection, since: Int64,
+    _ reader: CacheReader, _ contexts: [ViewContext?], _ connection: ClientConnection, since: Int64,
     until: Int64
   ) throws -> Told {
     let isMany = targets.count + (hasUserFeed ? 1 : 0) > 1

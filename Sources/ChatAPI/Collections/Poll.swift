@@ -48,6 +48,7 @@ struct PollParameters {
 final class Poll: Follower {
   private let since: EventCursor
   private let endsAt: UInt64
+  private lazy var rights = RightsWait(request.makeWaiter())
 
   private init(
     _ followed: Followed, _ request: Request, since: EventCursor, milliseconds: Int
@@ -84,23 +85,24 @@ final class Poll: Follower {
 
   private func look(isLast: Bool) throws -> Outcome {
     do { return try lookNow(isLast: isLast) } catch let problem as Problem where problem.isOfUnknownRights {
-      return waitForRights(isLast: isLast)
+      return try waitForRights(isLast: isLast)
     }
   }
 
-  /// The client gets news only when its changes are known: whether the user is still in the channel (B1).
-  private func waitForRights(isLast: Bool) -> Outcome {
-    unsubscribe()
+  /// The client gets news only when its user's changes are known: whether the user is still in the channel.
+  /// Meanwhile it is told of its connection (B1).
+  private func waitForRights(isLast: Bool) throws -> Outcome {
     let now = Clock.system.monotonicNanoseconds()
-    guard !isLast, now < endsAt else {
-      return .respond(CollectionContext.answer(Poll.body(ByteBuffer(), cursor: since, hasMore: false)))
+    let told = try lookAtConnection(since)
+    if told == nil, !isLast, now < endsAt {
+      rights.await(self)
+      return try park(now)
     }
-    let left = Int((endsAt - now) / 1_000_000) + 1
-    return context.route.wait(request, of: caller, within: left) { then in
-      context.route.syncRequests.awaitChanges(of: caller.user, within: left) { then(()) }
-    } then: { [self] (_: Void?) in
-      try end { try look(isLast: Clock.system.monotonicNanoseconds() >= endsAt || request.isServerStopping) }
-    }
+    unsubscribe()
+    var events = ByteBuffer()
+    told?.event.withUnsafeBytes { events.append($0) }
+    let cursor = told?.cursor ?? since
+    return .respond(CollectionContext.answer(Poll.body(events, cursor: cursor, hasMore: false)))
   }
 
   private func lookNow(isLast: Bool) throws -> Outcome {
@@ -217,7 +219,7 @@ enum EventsOverTime {
     var cursor = since ?? follower.cursorNow
     try follower.subscribe(waiter)
     let storing = StreamWrite(waiter)
-    let rights = StreamRights(waiter)
+    let rights = RightsWait(waiter)
     var (isFirst, isGreeted) = (true, false)
     let stream = EventStream(
       waiter,
@@ -244,7 +246,7 @@ enum EventsOverTime {
           return .more
         } catch let problem as Problem where problem.isOfUnknownRights {
           rights.await(follower)
-          return .wait
+          return try writeConnection(follower, &cursor, into: &buffer)
         } catch let problem as Problem {
           end(problem, now: follower.cursorNow, into: &buffer)
           return .end
@@ -268,6 +270,18 @@ enum EventsOverTime {
     let data = json.finish()
     if problem.status == 410 { buffer.append("id: \(now.description)\n") }
     buffer.append(event: name, id: nil, data: data.bytes)
+  }
+
+  /// What a stream tells while its user's changes are not known (B1).
+  private static func writeConnection(
+    _ follower: Follower, _ cursor: inout EventCursor, into buffer: inout ByteBuffer
+  ) throws -> EventStream.Step {
+    guard let told = try follower.lookAtConnection(cursor) else { return .wait }
+    cursor = told.cursor
+    told.event.withUnsafeBytes { data in
+      Array(cursor.description.utf8).withUnsafeBytes { buffer.append(event: "", id: $0, data: data) }
+    }
+    return .wait
   }
 
   private static func write(_ events: borrowing ByteBuffer, id: String, into buffer: inout ByteBuffer) throws
@@ -295,8 +309,8 @@ enum EventsOverTime {
   }
 }
 
-/// A stream's wait for its user's changes. Until they are known the stream sends no news.
-private final class StreamRights: Sendable {
+/// The wait of a poll or stream for its user's changes. Until they are known it tells no news.
+private final class RightsWait: Sendable {
   /// How long one request to the sync worker waits (ms).
   private static let longestWait = 30_000
 
@@ -305,15 +319,15 @@ private final class StreamRights: Sendable {
 
   init(_ waiter: Waiter) { self.waiter = waiter }
 
-  /// Wakes the stream when the changes may be known.
+  /// Wakes the poll or stream when the changes may be known.
   func await(_ follower: Follower) {
     let isFirst = isWaiting.withLock { isWaiting in
       defer { isWaiting = true }
       return !isWaiting
     }
-    guard isFirst else { return }
+    guard isFirst, !follower.request.isServerStopping else { return }
     follower.context.route.syncRequests.awaitChanges(
-      of: follower.caller.user, within: StreamRights.longestWait
+      of: follower.caller.user, within: RightsWait.longestWait
     ) { [self] in
       isWaiting.withLock { $0 = false }
       waiter.wake()

@@ -49,9 +49,11 @@ final class SharedAnswers: Sendable {
     let since: Int64
     let moment: Moment
 
-    /// Nil: the cursor is of another log, or of an earlier run.
+    /// Nil: the cursor is of another log, of an earlier run, or has more than a sequence.
     init?(_ view: ObjectIdentifier, since: EventCursor, _ moment: Moment) {
-      guard since.epoch == moment.cursor.epoch, since.run == moment.cursor.run else { return nil }
+      guard since.epoch == moment.cursor.epoch, since.run == moment.cursor.run,
+        since.connection == since.sequence
+      else { return nil }
       self.view = view
       self.since = since.sequence
       self.moment = moment

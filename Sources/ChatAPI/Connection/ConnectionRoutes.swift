@@ -88,11 +88,11 @@ enum ConnectionRoutes {
   }
 
   private static func connection(_ context: RouteContext, _ user: UserID) throws -> Response {
+    // The end of the event log: a client that goes on from it gets only later events. It is read before all
+    // else: what changes in between is told again, but nothing is missed.
+    let cursor = context.cache.cursor
     let link = context.syncRequests.link
     let connection = context.syncRequests.connection(of: user)
-    // The end of the event log: a client that goes on from it gets only later events. It is read before the
-    // rows: a commit in between is told again, but none is missed.
-    let cursor = context.cache.cursor
     return try context.read { reader in
       let cached = try reader.cachedUser(user)
       let unsent = try cached.map { try reader.unsent(of: $0.key) } ?? (pending: 0, failed: 0)

@@ -62,7 +62,9 @@ package final class RouteContext: Sendable {
       let wait = preferences.mode == .never ? 0 : preferences.milliseconds
       let now = Clock.system.monotonicNanoseconds()
       let end = end ?? now + UInt64(wait) * 1_000_000
-      guard now < end, syncRequests.connection(of: caller.user).isBeingUpdated else { throw problem }
+      guard now < end, !request.isServerStopping,
+        syncRequests.connection(of: caller.user).isBeingUpdated
+      else { throw problem }
       let left = Int((end - now) / 1_000_000) + 1
       return self.wait(request, of: caller, scope: scope, within: left) { then in
         syncRequests.awaitChanges(of: caller.user, within: left) { then(()) }

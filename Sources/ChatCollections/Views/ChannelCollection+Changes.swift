@@ -14,7 +14,7 @@ extension ChannelCollection {
   /// The events after `since` up to `until`, for the client that has that cursor. `connection`: the user's;
   /// nil: another feed of the same answer tells of it. `room`: the bytes that the events may take.
   package func changes(
-    _ reader: CacheReader, since: Int64, until: Int64, connection: UserConnection? = nil,
+    _ reader: CacheReader, since: Int64, until: Int64, connection: ClientConnection? = nil,
     room: Int = Limits.eventBytes, collection: String? = nil
   ) throws -> ViewAnswer {
     guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
@@ -52,12 +52,8 @@ extension ChannelCollection {
     let told = Self.lastOfEach(touched, isLast: isLast)
     if let cut = try tell(told, &after, &letGo, window, reader, user, &events, room, collection) { end = cut }
     if let trimmedAt, trimmedAt <= end { events.add(first: trimmed(letGo, window, collection)) }
-    if let connection {
-      let changes = log.changes.filter { $0.change.kind == .connection && $0.sequence <= end }
-      if let event = EventWriter.connection(connection, changes.map(\.change), collection: collection) {
-        events.add(event: event)
-      }
-    }
+    let changes = log.changes.filter { $0.change.kind == .connection && $0.sequence <= end }
+    if let event = connection?.event(changes, collection: collection) { events.add(event: event) }
     if end == until, isLast, !after.isWhole {
       after = ClientKnowledge.Shown(all: try shownNow(reader, user, window))
     }

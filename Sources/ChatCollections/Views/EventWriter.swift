@@ -91,22 +91,6 @@ struct EventWriter: ~Copyable {
     json.field("is_realtime", source.isRealtime)
   }
 
-  /// The event of the user's connection as it is now. `changes`: the log's changes of it. Nil: there are
-  /// none.
-  static func connection(
-    _ connection: UserConnection, _ changes: [Change], collection: String?
-  ) -> [UInt8]? {
-    if changes.isEmpty { return nil }
-    let link = changes.last { $0.reference != nil }?.reference
-    return event("connection.changed", nil, collection: collection) { json in
-      json.name("connection")
-      json.beginObject()
-      json.field("state", connection.state.rawValue)
-      if let link { json.field("link", link) }
-      json.endObject()
-    }
-  }
-
   /// How far these members of the channel have read. A member whose position is not known has no event.
   static func read(
     _ members: [ExactText], in view: ChannelView, _ reader: CacheReader, collection: String?
@@ -192,7 +176,7 @@ package struct ViewContext: Sendable {
   /// Now, wall ms.
   package let now: Int64
   /// The user's connection; nil: another feed of the same answer tells of it.
-  package var connection: UserConnection?
+  package var connection: ClientConnection?
   /// The last event that was durable before the snapshot was taken. Later ones are told by the next answer.
   package var head: Int64
 }

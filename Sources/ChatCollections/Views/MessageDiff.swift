@@ -349,13 +349,11 @@ struct MessageDiff: ~Copyable {
 
   /// Tells of the user's connection. With the link the tail changes, too.
   private mutating func tellConnection(_ connections: [LoggedChange], until end: Int64) {
-    let changes = connections.filter { $0.sequence <= end }.map(\.change)
+    let changes = connections.filter { $0.sequence <= end }
     guard !changes.isEmpty else { return }
     isCommon = false
-    if changes.contains(where: { $0.reference != nil }) { isTailChanged = true }
-    guard let connection = viewContext.connection,
-      let event = EventWriter.connection(connection, changes, collection: name)
-    else { return }
+    if changes.contains(where: { $0.change.reference != nil }) { isTailChanged = true }
+    guard let event = viewContext.connection?.event(changes, collection: name) else { return }
     events.add(event: event)
   }
 

@@ -16,7 +16,7 @@ package struct UserFeed: Sendable {
   /// The events after `since` up to `until`, as many as fit into `room` bytes. `connection`: the user's
   /// connection state and sync progress.
   package func changes(
-    _ reader: CacheReader, since: Int64, until: Int64, connection: UserConnection,
+    _ reader: CacheReader, since: Int64, until: Int64, connection: ClientConnection,
     room: Int = Limits.eventBytes
   ) throws -> ViewAnswer {
     guard let user = try reader.cachedUser(user) else { throw ViewError.notFound }
@@ -36,8 +36,7 @@ package struct UserFeed: Sendable {
       }
       let before = json.buffer.count
       let tellsCounts = logged.change.kind == .outbox && counted.insert(logged.change.channel).inserted
-      let more = try write(
-        logged.change, logged.sequence, reader, user, connection, tellsCounts, into: &json)
+      let more = try write(logged, reader, user, connection, tellsCounts, into: &json)
       if json.buffer.count > room || entries + more > Limits.eventEntries, before > 0 {
         // An answer ends before the change that does not fit.
         json.buffer.truncate(to: before)
@@ -78,10 +77,11 @@ package struct UserFeed: Sendable {
   /// Writes one event and returns the number of its entries; 0: there is nothing to tell. `tellsCounts`: this
   /// answer has no `outbox.changed` for the channel yet.
   private func write(
-    _ change: Change, _ sequence: Int64, _ reader: CacheReader, _ user: CachedUser,
-    _ connection: UserConnection, _ tellsCounts: Bool, into json: inout JSONWriter
+    _ logged: LoggedChange, _ reader: CacheReader, _ user: CachedUser, _ connection: ClientConnection,
+    _ tellsCounts: Bool, into json: inout JSONWriter
   ) throws -> Int {
-    guard let key = change.channel else { return writeConnection(change, connection, into: &json) }
+    let (change, sequence) = (logged.change, logged.sequence)
+    guard let key = change.channel else { return writeConnection(logged, connection, into: &json) }
     guard let url = try reader.url(of: key) else { return 0 }
     guard let view = try reader.view(of: url, for: user.key) else {
       guard change.kind == .membershipLost || change.kind == .channelDeleted else { return 0 }
@@ -259,21 +259,21 @@ package struct UserFeed: Sendable {
   }
 
   private func writeConnection(
-    _ change: Change, _ connection: UserConnection, into json: inout JSONWriter
+    _ logged: LoggedChange, _ connection: ClientConnection, into json: inout JSONWriter
   ) -> Int {
-    switch change.kind {
+    switch logged.change.kind {
     case .connection:
-      guard let event = EventWriter.connection(connection, [change], collection: nil) else { return 0 }
+      guard let event = connection.event([logged], collection: nil) else { return 0 }
       event.withUnsafeBytes { json.splice($0) }
       return 1
     case .syncProgress:
       begin("sync.progress", nil, nil, into: &json)
       json.name("progress")
       json.beginObject()
-      json.field("phase", connection.progress.phase.rawValue)
-      json.field("channels_done", connection.progress.channelsDone)
+      json.field("phase", connection.now.progress.phase.rawValue)
+      json.field("channels_done", connection.now.progress.channelsDone)
       json.name("channels_total")
-      if let total = connection.progress.channelsTotal { json.value(total) } else { json.null() }
+      if let total = connection.now.progress.channelsTotal { json.value(total) } else { json.null() }
       json.endObject()
       json.endObject()
       return 1

@@ -143,9 +143,12 @@ package struct Plan: Sendable {
   private mutating func cameOnline(now: Int64) {
     overtaken.formUnion(running.filter { $0.user != nil })
     for (id, work) in users.works where work.state.isActive {
-      users[id]?.pollAt = now
       users[id]?.isCatchingUp = true
-      users[id]?.wait.reset()
+      // A probe shows that the key is good: an upstream that refuses it for this user alone may go on so.
+      if !work.isKeyRefused {
+        users[id]?.pollAt = now
+        users[id]?.wait.reset()
+      }
       if lacks(.channelChangelog) { users[id]?.sweepAt = min(work.sweepAt, now) }
     }
     for url in channels.troubled {

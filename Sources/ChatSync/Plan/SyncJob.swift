@@ -105,13 +105,15 @@ package enum Outcome: Sendable {
 }
 
 extension Outcome {
-  /// Whether a question about a user's channels failed; nil: this tells nothing of that.
-  var isFailure: Bool? {
+  /// Whether the user's changes are unknown after this outcome of one of the user's jobs. Nil: it tells
+  /// nothing of that, like one page of several.
+  func leavesChangesUnknown(isSynced: Bool) -> Bool? {
     switch self {
-    case .listed, .changed: false
-    // The upstream only asked Perch to send fewer requests, or Perch itself canceled this one.
-    case .failed(.rateLimited), .failed(.canceled): nil
-    case .failed, .storeFailed, .refused: true
+    case .changed(_, hasMore: false): false
+    // The first listing confirms each channel that it stores.
+    case .listed where !isSynced: false
+    case .failed(.canceled): nil
+    case .failed, .storeFailed, .refused, .tokenLost, .lacks: true
     default: nil
     }
   }

@@ -35,8 +35,10 @@ struct UserWork: Sendable {
   /// Whether the changes since the user's last connect are still being fetched: unsent rows wait for that
   /// (B30).
   var isCatchingUp = true
-  /// Whether the last question about the user's channels failed.
-  var isFailing = false
+  /// Whether a question about the user's channels was not answered, and none since told all changes.
+  var isUnknown = false
+  /// Whether the upstream answered the last question as if Perch's key were wrong.
+  var isKeyRefused = false
   /// Whether a stopped or closed user connects again: the user's channels get jobs as soon as that is done.
   var isReturning = false
   /// The number of channels in the running or the last listing.
@@ -212,7 +214,7 @@ extension Plan {
   mutating func endedForUser(_ user: UserID, _ job: SyncJob, _ outcome: Outcome, now: Int64) {
     guard var work = users[user] else { return }
     defer { users[user] = work }
-    work.isFailing = outcome.isFailure ?? work.isFailing
+    note(outcome, in: &work, now: now)
     switch outcome {
     case .acknowledged:
       work.state.acknowledged()
@@ -251,7 +253,8 @@ extension Plan {
       work.pollAt = now + pace.refusedRetry
     case .lacks(let capability):
       learn(capability, isOffered: false, now: now)
-      work.sweepAt = now + pace.sweep
+      sweepAll(now: now)
+      work.sweepAt = now
       work.pollAt = now
     case .failed(let error): failed(&work, job, error, outcome, now: now)
     case .storeFailed: work.pollAt = now + wait(&work.wait, outcome)
@@ -265,6 +268,19 @@ extension Plan {
       work.wait.reset()
       work.pollAt = now + (work.phase == .steady && job != .endSweep(user) ? userInterval : 0)
     }
+  }
+
+  /// Notes whether the user's changes are known after this outcome.
+  private func note(_ outcome: Outcome, in work: inout UserWork, now: Int64) {
+    work.isUnknown = outcome.leavesChangesUnknown(isSynced: work.isSynced) ?? work.isUnknown
+    work.isKeyRefused = if case .failed(.unauthorized) = outcome { true } else { false }
+    // Without a changelog only a listing of all channels tells what changed meanwhile.
+    if work.isUnknown, lacks(.channelChangelog) { work.sweepAt = min(work.sweepAt, now) }
+  }
+
+  /// The upstream offers no changelog any more: the channels of all users are listed.
+  private mutating func sweepAll(now: Int64) {
+    for (user, work) in users.works { users[user]?.sweepAt = min(work.sweepAt, now) }
   }
 
   /// The time until the user's next poll. After the first one since a connect it is a random part of the

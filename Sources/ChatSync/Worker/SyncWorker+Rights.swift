@@ -11,7 +11,7 @@ extension SyncWorker {
     case away
     /// The user made no request for a long time (B4).
     case resting
-    /// The link is down, or the last question about the user's channels failed.
+    /// The link is down, or a question about the user's channels was not answered.
     case unanswered
   }
 
@@ -41,7 +41,7 @@ extension SyncWorker {
   private func unknown(_ work: UserWork) -> Unknown? {
     if work.state.phase == .idle { return .resting }
     if !work.state.isActive || work.denial != nil { return .away }
-    return work.isFailing || !plan.link.isOnline ? .unanswered : nil
+    return work.isUnknown || !plan.link.isOnline ? .unanswered : nil
   }
 
   /// The link was lost, maybe only for a moment.
