@@ -133,6 +133,8 @@ class Tabs(PageTest):
         self.world.until(lambda: page.wait_for_timeout(50) or any("/events?" in one.request.url for one in held))
         self.world.cut()
         self.world.until(lambda: self.world.here("alice", "GET", "/v1/connection")[1]["state"] == "offline")
+        for route in held:
+            route.continue_()
         self.context.unroute(waits)
         expect(page.locator("#banner")).to_be_visible()
         self.world.mend()
