@@ -86,12 +86,7 @@ extension CacheWriter {
     }
     try db.run("UPDATE channel SET is_crowded = 1 WHERE id = ?1") { $0.bind(1, channel.rawValue) }
     // No event tells it, because nobody sees a difference. Counts that are kept in memory are counted anew.
-    try db.run(
-      """
-      INSERT INTO meta (key, value)
-      VALUES ('crowded', 1)
-      ON CONFLICT (key) DO UPDATE SET value = value + 1
-      """)
+    try db.count(.crowded)
     try db.run(
       """
       UPDATE membership AS m

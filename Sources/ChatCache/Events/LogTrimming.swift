@@ -48,13 +48,7 @@ extension CacheWriter {
 
   /// Notes that the log is complete from `sequence` on, and deletes runs that ended before.
   func keepLog(from sequence: Int64) throws {
-    try db.run(
-      """
-      INSERT INTO meta (key, value)
-      VALUES ('oldest_event', ?1)
-      ON CONFLICT (key) DO UPDATE SET value = excluded.value
-      """
-    ) { $0.bind(1, sequence) }
+    try db.set(.oldestEvent, sequence)
     try db.run(
       """
       DELETE FROM run
@@ -87,7 +81,7 @@ extension CacheReader {
   /// The first sequence from which the log is complete.
   func oldestKept() throws -> Int64 {
     if let known = notes?.oldest { return known }
-    let found = try db.first("SELECT value FROM meta WHERE key = 'oldest_event'") { $0.int64(0) } ?? 1
+    let found = try db.meta(.oldestEvent) ?? 1
     notes?.oldest = found
     return found
   }

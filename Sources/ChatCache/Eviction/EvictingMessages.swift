@@ -42,14 +42,10 @@ struct UntoldEviction: Sendable, Equatable {
 
 extension CacheReader {
   /// Whether a pass began that has not ended.
-  func isEvicting() throws -> Bool {
-    try db.first("SELECT 1 FROM meta WHERE key = 'evicting'") { _ in true } ?? false
-  }
+  func isEvicting() throws -> Bool { try db.meta(.evicting) != nil }
 
   fileprivate func untoldEviction() throws -> UntoldEviction? {
-    try db.first("SELECT value FROM meta WHERE key = 'untold_eviction'") {
-      UntoldEviction(stored: $0.string(0))
-    } ?? nil
+    try db.metaText(.untoldEviction).flatMap { UntoldEviction(stored: $0) }
   }
 }
 
@@ -81,7 +77,7 @@ extension CacheWriter {
   /// Ends the pass, and appends the event of its last channel.
   func endEvicting() throws {
     try tellEviction()
-    try db.run("DELETE FROM meta WHERE key = 'evicting'")
+    try db.remove(.evicting)
   }
 
   private func noteEvicting(_ stretch: ClosedRange<Position>, in channel: ChannelKey) throws {
@@ -96,21 +92,15 @@ extension CacheWriter {
         try tellEviction()
       }
     } else {
-      try db.run("INSERT OR IGNORE INTO meta (key, value) VALUES ('evicting', 1)")
+      try db.set(.evicting, 1)
     }
-    try db.run(
-      """
-      INSERT INTO meta (key, value)
-      VALUES ('untold_eviction', ?1)
-      ON CONFLICT (key) DO UPDATE SET value = excluded.value
-      """
-    ) { $0.bind(1, untold.stored) }
+    try db.set(.untoldEviction, untold.stored)
   }
 
   /// Appends one event for all that the pass evicted of a channel. Its reader looks up the coverage.
   private func tellEviction() throws {
     guard let untold = try reader.untoldEviction() else { return }
-    try db.run("DELETE FROM meta WHERE key = 'untold_eviction'")
+    try db.remove(.untoldEviction)
     guard try reader.url(of: untold.channel) != nil else { return }
     let gap = try reader.coverage(of: untold.channel).evictedGaps(in: untold.stretch).last?.gap
     guard let gap else { return }

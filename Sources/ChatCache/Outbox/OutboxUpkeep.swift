@@ -9,16 +9,10 @@ extension CacheWriter {
   /// The outbox's clock, ms. It never goes back, except by less than a second over a restart (B41).
   package func outboxMoment() throws -> Int64 {
     if let knownOutboxMoment { return knownOutboxMoment }
-    let stored = try db.reading.first("SELECT value FROM meta WHERE key = 'latest_moment'") { $0.int64(0) }
+    let stored = try db.reading.meta(.latestMoment)
     let moment = latestMoment(wall: max(now, stored ?? 0))
     if moment - (stored ?? 0) >= Self.momentStep {
-      try db.run(
-        """
-        INSERT INTO meta (key, value)
-        VALUES ('latest_moment', ?1)
-        ON CONFLICT (key) DO UPDATE SET value = excluded.value
-        """
-      ) { $0.bind(1, moment) }
+      try db.set(.latestMoment, moment)
     }
     knownOutboxMoment = moment
     return moment

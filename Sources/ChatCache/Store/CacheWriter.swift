@@ -53,7 +53,7 @@ package final class CacheWriter {
   func beginEpoch() throws {
     var made: UInt64 = 0
     randombytes_buf(&made, MemoryLayout<UInt64>.size)
-    try db.run("UPDATE meta SET value = ?1 WHERE key = 'epoch'") { $0.bind(1, Int64(bitPattern: made)) }
+    try db.set(.epoch, Int64(bitPattern: made))
     touched.epoch = made
   }
 

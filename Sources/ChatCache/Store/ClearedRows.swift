@@ -29,7 +29,7 @@ extension CacheReader {
   /// The log's sequence when everything was cleared, if rows are left to delete.
   func clearsEverything() throws -> Int64? {
     if let notes, notes.isClearing == false { return nil }
-    let found = try db.first("SELECT value FROM meta WHERE key = 'clearing'") { $0.int64(0) }
+    let found = try db.meta(.clearing)
     notes?.isClearing = found != nil
     return found
   }
@@ -159,14 +159,8 @@ extension CacheWriter {
   /// Marks everything as cleared, and the events up to that sequence. The upkeep deletes it. Nil: removes the
   /// mark, because nothing is left.
   func clearLater(_ sequence: Int64?) throws {
-    guard let sequence else { return try db.execute("DELETE FROM meta WHERE key = 'clearing'") }
-    try db.run(
-      """
-      INSERT INTO meta (key, value)
-      VALUES ('clearing', ?1)
-      ON CONFLICT (key) DO UPDATE SET value = excluded.value
-      """
-    ) { $0.bind(1, sequence) }
+    guard let sequence else { return try db.remove(.clearing) }
+    try db.set(.clearing, sequence)
     noteClearedRows()
   }
 

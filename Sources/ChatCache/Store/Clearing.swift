@@ -27,7 +27,7 @@ extension CacheReader {
   /// Whether everything was cleared after that sequence of the log. An answer that was requested at that
   /// sequence is then not stored.
   func wasEverythingCleared(since mark: Int64) throws -> Bool {
-    try db.first("SELECT value FROM meta WHERE key = 'cleared'") { $0.int64(0) > mark } ?? false
+    try db.meta(.cleared) ?? 0 > mark
   }
 
   /// Whether the channel was cleared after that sequence of the log, by itself or with everything.
@@ -115,13 +115,7 @@ extension CacheWriter {
     try beginEpoch()
     let sequence = try append(Change(.connection, .channelRefresh))
     try keepLog(from: sequence + 1)
-    try db.run(
-      """
-      INSERT INTO meta (key, value)
-      VALUES ('cleared', ?1)
-      ON CONFLICT (key) DO UPDATE SET value = excluded.value
-      """
-    ) { $0.bind(1, sequence) }
+    try db.set(.cleared, sequence)
     try clearLater(isLater ? through : nil)
     noteCleared { cleared in
       cleared.isEverything = true

@@ -137,12 +137,5 @@ final class CommitLog: Sendable {
   }
 
   /// Writes the empty commit that follows a failed one.
-  static func mark(_ db: WriteAccess) throws {
-    try db.run(
-      """
-      INSERT INTO meta (key, value)
-      VALUES ('marker', 1)
-      ON CONFLICT (key) DO UPDATE SET value = value + 1
-      """)
-  }
+  static func mark(_ db: WriteAccess) throws { try db.count(.marker) }
 }

@@ -32,7 +32,7 @@ enum Identity {
 
   /// The sum of the times between runs, ms. Each is counted from the last event of the run before.
   private static func lost(_ db: WriteAccess, now: Int64) throws -> Int64 {
-    let before = try db.reading.first("SELECT value FROM meta WHERE key = 'lost'") { $0.int64(0) } ?? 0
+    let before = try db.reading.meta(.lost) ?? 0
     let last = try db.reading.first(
       """
       SELECT coalesce(
@@ -44,34 +44,24 @@ enum Identity {
     ) { $0.int64(0) }
     guard let last, now - last > usualStop else { return before }
     let lost = before + now - last
-    try db.run(
-      """
-      INSERT INTO meta (key, value)
-      VALUES ('lost', ?1)
-      ON CONFLICT (key) DO UPDATE SET value = excluded.value
-      """
-    ) { $0.bind(1, lost) }
+    try db.set(.lost, lost)
     return lost
   }
 
   /// A directory belongs to the first upstream it was opened with (B65).
   private static func bind(_ db: WriteAccess, to upstream: String) throws {
-    let bound = try db.reading.first("SELECT value FROM meta WHERE key = 'upstream'") { $0.string(0) }
-    if let bound {
+    if let bound = try db.reading.metaText(.upstream) {
       guard bound == upstream else { throw CacheError.boundElsewhere(to: bound, asked: upstream) }
       return
     }
-    try db.run("INSERT INTO meta (key, value) VALUES ('upstream', ?1)") { $0.bind(1, upstream) }
+    try db.set(.upstream, upstream)
   }
 
   private static func epoch(_ db: WriteAccess) throws -> UInt64 {
-    let known = try db.reading.first("SELECT value FROM meta WHERE key = 'epoch'") {
-      UInt64(bitPattern: $0.int64(0))
-    }
-    if let known { return known }
+    if let known = try db.reading.meta(.epoch) { return UInt64(bitPattern: known) }
     var made: UInt64 = 0
     randombytes_buf(&made, MemoryLayout<UInt64>.size)
-    try db.run("INSERT INTO meta (key, value) VALUES ('epoch', ?1)") { $0.bind(1, Int64(bitPattern: made)) }
+    try db.set(.epoch, Int64(bitPattern: made))
     return made
   }
 

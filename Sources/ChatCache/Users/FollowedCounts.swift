@@ -126,9 +126,7 @@ extension CacheReader {
   }
 
   /// How many channels of this file have become crowded.
-  private func crowdedSoFar() throws -> Int64 {
-    try db.first("SELECT value FROM meta WHERE key = 'crowded'") { $0.int64(0) } ?? 0
-  }
+  private func crowdedSoFar() throws -> Int64 { try db.meta(.crowded) ?? 0 }
 
   private func countsOfFollowed(by user: UserKey) throws -> [(ChannelKey, FollowedCounts.Count)] {
     try db.all(
