@@ -26,7 +26,7 @@ package struct EventCursor: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// This cursor, of a client who knows its connection up to that sequence.
-  package func connection(upTo sequence: Int64) -> EventCursor {
+  package func knowingConnection(upTo sequence: Int64) -> EventCursor {
     EventCursor(epoch: epoch, run: run, sequence: self.sequence, connection: sequence)
   }
 

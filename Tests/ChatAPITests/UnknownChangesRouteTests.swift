@@ -68,7 +68,7 @@ import Testing
     try world.send(4, in: "general")
     let opened = world.post(Self.chat, #"{"channel_url":"general"}"#)
     #expect(opened.status == 201 && opened.messages == [1, 2, 3] && asked(world) == 0)
-    #expect(opened.text("cursor") == before.connection(upTo: world.cache.cursor.sequence).description)
+    #expect(opened.text("cursor") == before.knowingConnection(upTo: world.cache.cursor.sequence).description)
     let events = "\(Self.chat)/\(opened.text("id"))/events"
     let poll = world.ask("\(events)?since=\(opened.text("cursor"))&wait=5")
     #expect(poll.body.contains("messages.added") && poll.body.contains("\"message_id\":\"4\""))
@@ -163,7 +163,7 @@ import Testing
     try hold(world)
     let before = world.cache.cursor
     try world.send(4, in: "general")
-    let now = before.connection(upTo: world.cache.cursor.sequence).description
+    let now = before.knowingConnection(upTo: world.cache.cursor.sequence).description
     for path in ["/v1/connection", "/v1/events", "\(Self.chat)/\(id)/events?since=now"] {
       #expect(world.ask(path).text("cursor") == now, "\(path)")
     }

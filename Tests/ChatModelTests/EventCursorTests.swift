@@ -39,7 +39,7 @@ import Testing
   @Test("B1: a cursor can know the connection up to a later sequence than the rest")
   func connection() throws {
     for (sequence, connection) in [(0, 1), (5, 17), (.max - 1, .max)] as [(Int64, Int64)] {
-      let cursor = EventCursor(epoch: .max, run: .max, sequence: sequence).connection(upTo: connection)
+      let cursor = EventCursor(epoch: .max, run: .max, sequence: sequence).knowingConnection(upTo: connection)
       #expect("\(cursor)" == "ffffffffffffffff.\(Int64.max).\(sequence).\(connection)")
       #expect(EventCursor("\(cursor)") == cursor && cursor.connection == connection)
     }

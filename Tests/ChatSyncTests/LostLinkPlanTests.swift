@@ -69,9 +69,8 @@ import Testing
       (.failed(.rateLimited(milliseconds: 1)), true), (.failed(.unreadable(reason: "")), true),
     ]
     for (outcome, isUnknown) in cases {
-      #expect(outcome.leavesChangesUnknown(isSynced: true) == isUnknown, "\(outcome)")
+      #expect(outcome.leavesChangesUnknown == isUnknown, "\(outcome)")
     }
-    #expect(Outcome.listed(next: "2", channels: []).leavesChangesUnknown(isSynced: false) == false)
     var (plan, now) = settled()
     plan.users[alice]?.pollAt = now
     #expect(plan.next(now: now).contains(.channelChanges(alice)))
@@ -107,22 +106,78 @@ import Testing
     #expect(jobs.contains(.list(alice, after: nil)) && jobs.contains(.list(bob, after: nil)))
   }
 
-  @Test("B3: an upstream that refuses the key for one user alone is not asked about the user without a pause")
-  func keyRefusedForOne() throws {
-    var (plan, now) = settled()
-    var polls = 0
+  @Test("B1, B11: a listing during which the link was lost is followed by another one")
+  func lostWhileListing() {
+    var (plan, now) = settled(hasChangelog: false)
+    plan.users[alice]?.sweepAt = now
     plan.users[alice]?.pollAt = now
-    for _ in 0..<5_000 {
+    #expect(plan.next(now: now).contains(.list(alice, after: nil)))
+    plan.ended(.list(alice, after: nil), .listed(next: "2", channels: []), now: now)
+    lose(&plan, now: now)
+    plan.met(nil, now: now)
+    var listings = 0
+    for _ in 0..<20 {
       now += 1
       for job in plan.next(now: now) {
-        if case .probe = job {
-          plan.ended(job, .done, now: now)
+        if case .list(_, let after) = job {
+          if after == nil { listings += 1 }
+          plan.ended(job, .listed(next: nil, channels: []), now: now)
+        } else if case .topChannels = job {
+          #expect(listings == 1, "it makes the changes known")
+          plan.ended(job, .changed([], hasMore: false), now: now)
         } else {
-          polls += 1
-          plan.ended(job, .failed(.unauthorized), now: now)
+          plan.ended(job, PlanRun.usual(job), now: now)
         }
       }
     }
-    #expect((1...10).contains(polls), "\(polls)")
+    #expect(listings == 1 && plan.users[alice]?.isCatchingUp == false)
+  }
+
+  @Test("B11, B35: who is asked to send fewer requests does not list all channels for that")
+  func rateLimited() {
+    var (plan, now) = settled(hasChangelog: false)
+    plan.users[alice]?.pollAt = now
+    #expect(plan.next(now: now).contains(.topChannels(alice)))
+    plan.ended(.topChannels(alice), .failed(.rateLimited(milliseconds: 1)), now: now)
+    #expect(plan.users[alice]?.isUnknown == true)
+    now += 60_000
+    #expect(plan.next(now: now).contains(.topChannels(alice)))
+  }
+
+  @Test(
+    "B3: an upstream that fails for one user alone is asked about the user after pauses, and stays online",
+    arguments: [.unauthorized, .unusable(reason: "status 500")] as [UpstreamError])
+  func failsForOne(error: UpstreamError) throws {
+    var (plan, now) = settled()
+    let bob = UserID("bob")
+    plan.add(bob, isSynced: true, isCached: true, now: now)
+    var (polls, polled, losses) = (0, 0, 0)
+    for _ in 0..<60_000 {
+      now += 1
+      for job in plan.next(now: now) {
+        if job.user == alice {
+          polls += 1
+          plan.ended(job, .failed(error), now: now)
+        } else {
+          if job.user == bob { polled += 1 }
+          plan.ended(job, PlanRun.usual(job), now: now)
+        }
+      }
+      losses += plan.takeAnnouncements().count { if case .offline = $0 { true } else { false } }
+    }
+    #expect((2...20).contains(polls) && polled > 3, "\(polls) \(polled)")
+    #expect(error == .unauthorized ? losses <= polls : losses == 0, "\(losses)")
+  }
+
+  @Test("B3: an upstream that answers nothing but 5xx is offline after one failed probe, and once")
+  func failsForAll() throws {
+    var (plan, now) = settled()
+    var told: [Link.State] = []
+    for _ in 0..<120_000 {
+      now += 1
+      for job in plan.next(now: now) { plan.ended(job, .failed(.unusable(reason: "status 503")), now: now) }
+      told += plan.takeAnnouncements()
+    }
+    #expect(told == [.online, .offline(.unreachable)], "\(told)")
   }
 }

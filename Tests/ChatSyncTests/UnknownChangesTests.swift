@@ -78,18 +78,31 @@ import Testing
     await world.worker.stop()
   }
 
-  @Test("B1: of a user whose polls fail alone, and of one whose first listing fails")
+  @Test("B1: of a user whose polls fail alone")
   func failing() async throws {
-    let bob = UserID("bob")
-    world.upstream.join(bob, url)
-    world.upstream.state.withLock { $0.failing = [world.alice, bob] }
-    _ = await world.worker.connect(bob, waitMilliseconds: 5_000)
+    world.upstream.state.withLock { $0.failing = [world.alice] }
     #expect(await isHeld(true))
-    #expect(await World.wait { await world.worker.heldRights[bob] == .unanswered })
     #expect(await world.worker.plan.link.isOnline)
     world.upstream.state.withLock { $0.failing = [] }
     #expect(await isHeld(false))
+    await world.worker.stop()
+  }
+
+  @Test("B1, B11: of a user whose first listing met a lost link, until it has ended and a poll followed")
+  func lostInFirstListing() async throws {
+    let bob = UserID("bob")
+    world.upstream.join(bob, url)
+    world.upstream.state.withLock { $0.failing = [bob] }
+    _ = await world.worker.connect(bob, waitMilliseconds: 5_000)
+    world.upstream.state.withLock { $0.fault = { _ in .refuse } }
+    #expect(await World.wait { await world.worker.heldRights[bob] == .unanswered })
+    world.upstream.state.withLock { $0.fault = { _ in .none } }
+    await world.worker.urge()
+    #expect(await isHeld(false), "alice's changes are stored")
+    #expect(await world.worker.heldRights[bob] == .unanswered)
+    world.upstream.state.withLock { $0.failing = [] }
     #expect(await World.wait { await world.worker.heldRights[bob] == nil })
+    #expect(await world.worker.plan.users[bob]?.isCatchingUp == false)
     await world.worker.stop()
   }
 

@@ -31,7 +31,7 @@ export const onFeedState = (listener) => stateListeners.push(listener);
 
 /**
  * Follows the user's feed. `connect()` connects the user and gives the cursor of that moment, from which the feed goes
- * on. Resolves after the first attempt; the leading tab tries again.
+ * on. Resolves after the first attempt; as long as that fails, the feed tries again.
  */
 export function startFeed(connect) {
   connectFeed = connect;
@@ -143,6 +143,7 @@ function lose() {
 }
 
 function become(isOpen) {
+  if (isOpen && userCursor === "now") start().catch(() => {});
   if (feed.isOpen === isOpen) return;
   feed.isOpen = isOpen;
   stateListeners.forEach((listener) => listener());

@@ -40,7 +40,7 @@ async function begin() {
   startOutbox();
 }
 
-/** Connects the user, which also tells the state of the link. Gives the cursor of that moment. */
+/** Connects the user, which also tells the state of the link. Gives the cursor of that moment, if it is known. */
 async function connectUser() {
   try {
     const answer = await ask("PUT", "/v1/connection");
@@ -48,8 +48,9 @@ async function connectUser() {
     noteConnection(answer);
     return answer.cursor;
   } catch (error) {
-    if (error.problem.code === "unreachable") throw error;
-    noteConnection({ state: "offline", link: error.problem.code });
+    const code = error.problem?.code;
+    if (code && code !== "unreachable") noteConnection({ state: "offline", link: code });
+    if (!code || error.passes) throw error;
     return "now";
   }
 }

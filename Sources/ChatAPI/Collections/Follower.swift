@@ -58,6 +58,8 @@ class Follower {
     let cursor: EventCursor
     let hasMore: Bool
     let isEmpty: Bool
+    /// Whether the client is told of its connection alone, because its user's changes are not known (B1).
+    let isHeld: Bool
     /// The answer key, if other views may get the same answer.
     let key: AnswerKey?
     fileprivate let moves: [() -> Void]
@@ -273,37 +275,47 @@ class Follower {
           nil as ViewContext?
         }
       }
-      var until = head.sequence
-      while true {
-        let told = try tell(reader, contexts, connection, since: since.sequence, until: until)
-        // If one view's answer was cut, or all together are too large, all are read again up to an earlier
-        // end.
-        let end = told.end
-        if let earlier = told.earlierEnd(since: since.sequence, until: until) {
-          until = earlier
-        } else {
-          let cursor = EventCursor(
-            epoch: head.epoch, run: head.run, sequence: end, connection: since.connection)
-          return told.found(cursor, head: head.sequence)
-        }
+      do {
+        return try tell(reader, contexts, connection, since: since, head: head)
+      } catch CacheError.rightsUnknown {
+        return try foundOfConnection(reader, connection, since)
       }
     }
   }
 
-  /// What a client is told while its user's changes are not known: that its connection changed (B1). The
-  /// cursor stays before all other news. Nil: there is nothing to tell.
-  final func lookAtConnection(_ since: EventCursor) throws -> (event: [UInt8], cursor: EventCursor)? {
-    try context.run {
-      try context.route.read { reader in
-        let changes = try reader.connectionChanges(
-          of: user, after: since.connection, upTo: try reader.lastChange())
-        let name = targets.count > 1 && !hasUserFeed ? targets[0].id : nil
-        guard let last = changes.last, let event = connection(since).event(changes, collection: name) else {
-          return nil
-        }
-        return (event, since.connection(upTo: last.sequence))
+  private func tell(
+    _ reader: CacheReader, _ contexts: [ViewContext?], _ connection: ClientConnection, since: EventCursor,
+    head: EventCursor
+  ) throws -> Found {
+    var until = head.sequence
+    while true {
+      let told = try tell(reader, contexts, connection, since: since.sequence, until: until)
+      // If one view's answer was cut, or all together are too large, all are read again up to an earlier end.
+      let end = told.end
+      if let earlier = told.earlierEnd(since: since.sequence, until: until) {
+        until = earlier
+      } else {
+        let cursor = EventCursor(
+          epoch: head.epoch, run: head.run, sequence: end, connection: since.connection)
+        return told.found(cursor, head: head.sequence)
       }
     }
+  }
+
+  /// What a client is told while its user's changes are not known: whether its connection changed (B1). The
+  /// cursor stays before all other news.
+  private func foundOfConnection(
+    _ reader: CacheReader, _ connection: ClientConnection, _ since: EventCursor
+  ) throws -> Found {
+    let changes = try reader.connectionChanges(
+      of: user, after: since.connection, upTo: try reader.lastChange())
+    let name = targets.count > 1 && !hasUserFeed ? targets[0].id : nil
+    let event = connection.event(changes, collection: name)
+    var events = ByteBuffer()
+    event?.withUnsafeBytes { events.append($0) }
+    return Found(
+      events: events, cursor: since.knowingConnection(upTo: changes.last?.sequence ?? 0), hasMore: false,
+      isEmpty: event == nil, isHeld: true, key: nil, moves: [], settles: [])
   }
 
   private func connection(_ since: EventCursor) -> ClientConnection {
@@ -393,7 +405,7 @@ class Follower {
     consuming func found(_ cursor: EventCursor, head: Int64) -> Found {
       let hasMore = feeds == 1 ? hasMore : cursor.sequence < head
       return Found(
-        events: json.finish(), cursor: cursor, hasMore: hasMore, isEmpty: isEmpty, key: key,
+        events: json.finish(), cursor: cursor, hasMore: hasMore, isEmpty: isEmpty, isHeld: false, key: key,
         moves: moves, settles: settles)
     }
   }

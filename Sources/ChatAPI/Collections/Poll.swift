@@ -84,28 +84,6 @@ final class Poll: Follower {
   }
 
   private func look(isLast: Bool) throws -> Outcome {
-    do { return try lookNow(isLast: isLast) } catch let problem as Problem where problem.isOfUnknownRights {
-      return try waitForRights(isLast: isLast)
-    }
-  }
-
-  /// The client gets news only when its user's changes are known: whether the user is still in the channel.
-  /// Meanwhile it is told of its connection (B1).
-  private func waitForRights(isLast: Bool) throws -> Outcome {
-    let now = Clock.system.monotonicNanoseconds()
-    let told = try lookAtConnection(since)
-    if told == nil, !isLast, now < endsAt {
-      rights.await(self)
-      return try park(now)
-    }
-    unsubscribe()
-    var events = ByteBuffer()
-    told?.event.withUnsafeBytes { events.append($0) }
-    let cursor = told?.cursor ?? since
-    return .respond(CollectionContext.answer(Poll.body(events, cursor: cursor, hasMore: false)))
-  }
-
-  private func lookNow(isLast: Bool) throws -> Outcome {
     let moment = context.moment
     if let moment, let known = known(moment) {
       unsubscribe()
@@ -129,7 +107,7 @@ final class Poll: Follower {
       guard move(found) else { return try store(isLast: true) }
       unsubscribe()
       settle(found)
-      let isWorthSharing = !found.isEmpty
+      let isWorthSharing = !found.isEmpty && !found.isHeld
       let body = Poll.body(found.events, cursor: found.cursor, hasMore: found.hasMore)
       guard let name, isWorthSharing else { return .respond(CollectionContext.answer(body)) }
       let made = SharedResponse(headers: [("Cache-Control", "no-store")], body: body)
@@ -137,6 +115,7 @@ final class Poll: Follower {
       if let key = found.key { context.shared.keep(made, key, since) }
       return respond(made, moment)
     }
+    if found.isHeld { rights.await(self) }
     return try park(now)
   }
 
@@ -234,6 +213,7 @@ enum EventsOverTime {
           // The client gets its first cursor only after the log could be read from it.
           if isFirst { buffer.append("id: \(cursor.description)\n\n") }
           isFirst = false
+          if found.isHeld { rights.await(follower) }
           // Changes without an event leave the cursor where it is. They are read again at the next wake,
           // unless they become many.
           let isFar = found.cursor.sequence - cursor.sequence > mostLookedAtAgain
@@ -244,9 +224,6 @@ enum EventsOverTime {
           guard !found.isEmpty else { return found.hasMore ? .more : .wait }
           try write(found.events, id: cursor.description, into: &buffer)
           return .more
-        } catch let problem as Problem where problem.isOfUnknownRights {
-          rights.await(follower)
-          return try writeConnection(follower, &cursor, into: &buffer)
         } catch let problem as Problem {
           end(problem, now: follower.cursorNow, into: &buffer)
           return .end
@@ -270,18 +247,6 @@ enum EventsOverTime {
     let data = json.finish()
     if problem.status == 410 { buffer.append("id: \(now.description)\n") }
     buffer.append(event: name, id: nil, data: data.bytes)
-  }
-
-  /// What a stream tells while its user's changes are not known (B1).
-  private static func writeConnection(
-    _ follower: Follower, _ cursor: inout EventCursor, into buffer: inout ByteBuffer
-  ) throws -> EventStream.Step {
-    guard let told = try follower.lookAtConnection(cursor) else { return .wait }
-    cursor = told.cursor
-    told.event.withUnsafeBytes { data in
-      Array(cursor.description.utf8).withUnsafeBytes { buffer.append(event: "", id: $0, data: data) }
-    }
-    return .wait
   }
 
   private static func write(_ events: borrowing ByteBuffer, id: String, into buffer: inout ByteBuffer) throws

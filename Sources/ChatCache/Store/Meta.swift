@@ -34,7 +34,11 @@ extension ReadAccess {
   func metaText(_ name: Meta) throws -> String? { try meta(name) { $0.string(0) } }
 
   private func meta<Value>(_ name: Meta, _ body: (Row) throws -> Value) throws -> Value? {
-    try first("SELECT value FROM meta WHERE key = ?1") { $0.bind(1, name.rawValue) } _: { try body($0) }
+    try first("SELECT value FROM meta WHERE key = ?1") {
+      $0.bind(1, name.rawValue)
+    } _: {
+      try body($0)
+    }
   }
 }
 

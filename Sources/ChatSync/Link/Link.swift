@@ -4,15 +4,16 @@ import ChatCache
 /// and returns what to do.
 ///
 /// ```
-///              two transport failures or 5xx in a row, one failed
-///              probe, or the key refused
+///              two transport failures in a row, one failed probe,
+///              or the key refused
 ///   online ───────────────────────────────────────────────────► offline
 ///     ▲                                                            │ a probe at a time, after a full-jitter
 ///     └──────────────── any success ───────────────────────────────┘ wait; at once after `urge`
 /// ```
 ///
-/// An answer that cannot be decoded is no failure of the link: it concerns one item or user (B35). After two
-/// of them without a good answer between, a probe tells whether the upstream is still there.
+/// A 5xx without `Retry-After`, or an answer that cannot be decoded, is no failure of the link: it may
+/// concern one item or user (B35).
+/// After two of them without a good answer between, a probe tells whether the upstream is still there.
 ///
 /// The link starts unknown, which behaves as offline with a probe due at once. The generation rises when the
 /// link is lost, because no coverage is live then (B25).
@@ -41,10 +42,10 @@ package struct Link: Sendable, Equatable {
   private var failures = 0
   private var backoff: Backoff
   private var urgedAt: Int64?
-  private var unreadableAnswers = 0
+  private var badAnswers = 0
   private var verifiedAt: Int64?
 
-  /// The least time between two probes that unreadable answers cause (ms).
+  /// The least time between two probes that bad answers cause (ms).
   static let verifyInterval: Int64 = 5_000
 
   /// An untried link. Without an upstream, a link that stays offline.
@@ -61,13 +62,13 @@ package struct Link: Sendable, Equatable {
   /// A request was answered; a rejection is an answer, too.
   package mutating func succeeded() -> [Action] {
     failures = 0
-    unreadableAnswers = 0
+    badAnswers = 0
     backoff.reset()
     nextProbeAt = nil
     return change(to: .online)
   }
 
-  /// A request failed in transport, or the server or a proxy answered that it failed (5xx).
+  /// A request failed in transport, or the server asks all to come back later.
   package mutating func failed(
     _ reason: Reason = .unreachable, now: Int64, retryAfter: Int64? = nil,
     using generator: inout some RandomNumberGenerator
@@ -80,10 +81,10 @@ package struct Link: Sendable, Equatable {
     return change(to: .offline(reason))
   }
 
-  /// The answer to a request could not be decoded.
-  package mutating func metUnreadableAnswer(now: Int64) -> [Action] {
-    unreadableAnswers += 1
-    guard isOnline, !isProbing, unreadableAnswers >= 2,
+  /// The server or a proxy answered that it failed (5xx), or the answer to a request could not be decoded.
+  package mutating func metBadAnswer(now: Int64) -> [Action] {
+    badAnswers += 1
+    guard isOnline, !isProbing, badAnswers >= 2,
       verifiedAt.map({ now - $0 >= Link.verifyInterval }) ?? true
     else { return [] }
     verifiedAt = now

@@ -62,8 +62,7 @@ extension UserWork {
   fileprivate mutating func begin(now: Int64) {
     isSynced = false
     channelsListed = 0
-    sweepAt = .max
     pollAt = now
-    if phase != .connecting { phase = .listing(after: nil, done: 0) }
+    if phase != .connecting { beginListing() }
   }
 }

@@ -92,7 +92,9 @@ package struct Plan: Sendable {
 
   /// Notes whether the upstream offers this.
   package mutating func learn(_ capability: Capability, isOffered: Bool, now: Int64 = 0) {
+    let isNews = !isOffered && !lacks(capability)
     offers.learn(capability, isOffered: isOffered, now: now)
+    if isNews, capability == .channelChangelog { sweepAll(now: now) }
   }
 
   /// The call was refused while another one succeeded with the same key. True: it counts as not offered now.
@@ -119,8 +121,9 @@ package struct Plan: Sendable {
     case .unauthorized: act(link.refused(now: now, using: &random))
     case .untrusted: act(link.failed(.untrusted, now: now, using: &random))
     case .unreachable: act(link.failed(now: now, using: &random))
-    case .unreadable: act(link.metUnreadableAnswer(now: now))
-    case .unusable(_, let wait): act(link.failed(now: now, retryAfter: wait, using: &random))
+    case .unusable(_, let wait) where wait != nil || !link.isOnline:
+      act(link.failed(now: now, retryAfter: wait, using: &random))
+    case .unreadable, .unusable: act(link.metBadAnswer(now: now))
     }
   }
 
@@ -144,10 +147,12 @@ package struct Plan: Sendable {
     overtaken.formUnion(running.filter { $0.user != nil })
     for (id, work) in users.works where work.state.isActive {
       users[id]?.isCatchingUp = true
-      // A probe shows that the key is good: an upstream that refuses it for this user alone may go on so.
-      if !work.isKeyRefused {
+      // Whom the upstream has not answered since the link was last back keeps the pauses: it may fail for
+      // this user alone, and would take the link down again at once.
+      if !work.isUnanswered {
         users[id]?.pollAt = now
         users[id]?.wait.reset()
+        users[id]?.isUnanswered = true
       }
       if lacks(.channelChangelog) { users[id]?.sweepAt = min(work.sweepAt, now) }
     }

@@ -107,14 +107,22 @@ package enum Outcome: Sendable {
 extension Outcome {
   /// Whether the user's changes are unknown after this outcome of one of the user's jobs. Nil: it tells
   /// nothing of that, like one page of several.
-  func leavesChangesUnknown(isSynced: Bool) -> Bool? {
+  var leavesChangesUnknown: Bool? {
     switch self {
     case .changed(_, hasMore: false): false
-    // The first listing confirms each channel that it stores.
-    case .listed where !isSynced: false
-    case .failed(.canceled): nil
+    case .failed(.canceled), .changed(_, hasMore: true), .listed, .acknowledged, .done: nil
     case .failed, .storeFailed, .refused, .tokenLost, .lacks: true
-    default: nil
+    // Outcomes of jobs of channels.
+    case .checked, .prefetched, .drained, .waits, .progressed, .channelGone: nil
+    }
+  }
+
+  /// Whether the upstream answered. False: the link may be at fault.
+  var isAnswer: Bool {
+    switch self {
+    case .failed(.rejection), .failed(.rateLimited), .failed(.unreadable): true
+    case .failed, .storeFailed: false
+    default: true
     }
   }
 }

@@ -37,8 +37,8 @@ struct UserWork: Sendable {
   var isCatchingUp = true
   /// Whether a question about the user's channels was not answered, and none since told all changes.
   var isUnknown = false
-  /// Whether the upstream answered the last question as if Perch's key were wrong.
-  var isKeyRefused = false
+  /// Whether the upstream answered no question about the user since the link was last back.
+  var isUnanswered = false
   /// Whether a stopped or closed user connects again: the user's channels get jobs as soon as that is done.
   var isReturning = false
   /// The number of channels in the running or the last listing.
@@ -46,6 +46,8 @@ struct UserWork: Sendable {
   /// Whether the cache has data of the user: then one refusal does not close the user (B5).
   var isCached = false
   var pollAt: Int64
+  /// When all channels are to be listed again, because no changelog tells which ones the user has left. A
+  /// listing under way may have met a channel before that.
   var sweepAt: Int64 = .max
   var wait: Backoff
   /// The upstream's last reason for refusing the user.
@@ -77,6 +79,12 @@ struct UserWork: Sendable {
     return Turn(
       isListing: phase.isListing,
       isPreferred: isAwaited || phase == .connecting && !isCached || isCatchingUp && hasUnsent, since: pollAt)
+  }
+
+  /// Begins to page through all channels.
+  mutating func beginListing() {
+    phase = .listing(after: nil, done: 0)
+    sweepAt = .max
   }
 
   /// When the user goes idle without a further request (B4).
@@ -205,7 +213,7 @@ extension Plan {
         if work.polls >= UserWork.pollsPerAsking { return .connect(id) }
         guard lacks(.channelChangelog) else { return .channelChanges(id) }
         guard work.sweepAt <= now else { return .topChannels(id) }
-        users[id]?.phase = .listing(after: nil, done: 0)
+        users[id]?.beginListing()
       }
     }
     return nil
@@ -226,7 +234,11 @@ extension Plan {
       // A user who is polled was asked about between two polls.
       if work.phase == .steady { break }
       work.isCatchingUp = true
-      work.phase = work.isSynced ? .steady : .listing(after: nil, done: 0)
+      guard work.isSynced else {
+        work.beginListing()
+        break
+      }
+      work.phase = .steady
       // Without a changelog, changes since the last run are only found by a listing of all channels.
       if lacks(.channelChangelog) { work.sweepAt = min(work.sweepAt, now) }
     case .listed(let next, let found):
@@ -247,13 +259,12 @@ extension Plan {
         work.polls += 1
       }
     case .tokenLost:
-      work.phase = .listing(after: nil, done: 0)
+      work.beginListing()
       work.pollAt = now
     case .refused:
       work.pollAt = now + pace.refusedRetry
     case .lacks(let capability):
       learn(capability, isOffered: false, now: now)
-      sweepAll(now: now)
       work.sweepAt = now
       work.pollAt = now
     case .failed(let error): failed(&work, job, error, outcome, now: now)
@@ -262,24 +273,23 @@ extension Plan {
       if job == .endSweep(user) {
         work.isSynced = true
         work.phase = .steady
-        // With a changelog no sweep is needed.
-        work.sweepAt = lacks(.channelChangelog) ? now + pace.sweep : .max
+        if lacks(.channelChangelog) { work.sweepAt = min(work.sweepAt, now + pace.sweep) }
       }
       work.wait.reset()
       work.pollAt = now + (work.phase == .steady && job != .endSweep(user) ? userInterval : 0)
     }
   }
 
-  /// Notes whether the user's changes are known after this outcome.
+  /// Notes whether the upstream answered, and whether the user's changes are known after this outcome.
   private func note(_ outcome: Outcome, in work: inout UserWork, now: Int64) {
-    work.isUnknown = outcome.leavesChangesUnknown(isSynced: work.isSynced) ?? work.isUnknown
-    work.isKeyRefused = if case .failed(.unauthorized) = outcome { true } else { false }
+    if outcome.isAnswer { work.isUnanswered = false }
+    work.isUnknown = outcome.leavesChangesUnknown ?? work.isUnknown
     // Without a changelog only a listing of all channels tells what changed meanwhile.
-    if work.isUnknown, lacks(.channelChangelog) { work.sweepAt = min(work.sweepAt, now) }
+    if work.isUnknown, !outcome.isAnswer, lacks(.channelChangelog) { work.sweepAt = min(work.sweepAt, now) }
   }
 
   /// The upstream offers no changelog any more: the channels of all users are listed.
-  private mutating func sweepAll(now: Int64) {
+  mutating func sweepAll(now: Int64) {
     for (user, work) in users.works { users[user]?.sweepAt = min(work.sweepAt, now) }
   }
 

@@ -2,20 +2,24 @@ import Platform
 
 /// A callback that is called exactly once: with the result, or at the deadline if that comes first.
 package struct Reply<Value: Sendable>: Sendable {
-  private let then: Guarded<(@Sendable (Value) -> Void)?>
-
-  init(_ then: @escaping @Sendable (Value) -> Void) {
-    self.then = Guarded<(@Sendable (Value) -> Void)?>(then)
+  /// The callback stands in a struct: Swift wraps a closure that is `inout` by itself at each access, and
+  /// keeps the wrapper.
+  private struct Pending {
+    var then: (@Sendable (Value) -> Void)?
   }
 
+  private let pending: Guarded<Pending>
+
+  init(_ then: @escaping @Sendable (Value) -> Void) { pending = Guarded(Pending(then: then)) }
+
   /// Whether the callback was called.
-  var isGiven: Bool { then.withLock { $0 == nil } }
+  var isGiven: Bool { pending.withLock { $0.then == nil } }
 
   /// Calls the callback unless it was called already.
   func give(_ value: Value) {
-    let call = then.withLock { then in
-      defer { then = nil }
-      return then
+    let call = pending.withLock { pending in
+      defer { pending.then = nil }
+      return pending.then
     }
     call?(value)
   }

@@ -30,10 +30,9 @@ extension SyncWorker {
     switch (heldRights[user], unknown(work)) {
     case (nil, let reason?): holdRights(of: [user], reason)
     case (.some, .away?): heldRights[user] = .away
-    case (let held?, nil):
-      // The first listing confirms the channels that it stores. Before it ends, only a failure is over.
-      let isKnown = work.isSynced ? !work.isCatchingUp : held == .unanswered
-      if isKnown, work.phase != .connecting { releaseRights(of: user) }
+    case (.some, nil):
+      // The user may have left a channel since a listing met it: the listing ends, then a poll follows.
+      if work.isSynced, !work.isCatchingUp, work.phase != .connecting { releaseRights(of: user) }
     default: break
     }
   }
@@ -41,13 +40,12 @@ extension SyncWorker {
   private func unknown(_ work: UserWork) -> Unknown? {
     if work.state.phase == .idle { return .resting }
     if !work.state.isActive || work.denial != nil { return .away }
-    return work.isUnknown || !plan.link.isOnline ? .unanswered : nil
+    return work.isSynced && work.isUnknown || !plan.link.isOnline ? .unanswered : nil
   }
 
-  /// The link was lost, maybe only for a moment.
-  func holdRightsAfterLoss() {
-    holdRights(of: plan.users.names.filter { heldRights[$0] == nil }, .unanswered)
-  }
+  /// The link was lost, maybe only for a moment. Who is held already stays so; a new user had no row yet when
+  /// that began.
+  func holdRightsAfterLoss() { holdRights(of: plan.users.names, .unanswered) }
 
   /// A user came back while the link is down. Who only rested may see what is stored now.
   func cameBack(_ user: UserID) {
@@ -73,8 +71,10 @@ extension SyncWorker {
   }
 
   private func holdRights(of users: [UserID], _ reason: Unknown) {
-    for user in users { heldRights[user] = reason }
-    logged("hold_rights") { try store.holdRights(of: users) }
+    logged("hold_rights") {
+      try store.holdRights(of: users)
+      for user in users where heldRights[user] == nil { heldRights[user] = reason }
+    }
   }
 
   private func releaseRights(of user: UserID) {
