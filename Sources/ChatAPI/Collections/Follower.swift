@@ -71,11 +71,10 @@ class Follower {
   final let caller: Caller
   let targets: Targets
   private let hasUserFeed: Bool
-  private var cursorExpired: Problem { .cursorExpired(targets, hasUserFeed: hasUserFeed) }
-  private let user: UserKey
-  private var ticket: ChangeSubscriptions.Ticket?
   /// Whether the views were made ready since the last answer.
   final var hasMadeReady = false
+  private let user: UserKey
+  private var ticket: ChangeSubscriptions.Ticket?
 
   init(_ followed: Followed, _ request: Request) throws {
     context = followed.context
@@ -130,6 +129,8 @@ class Follower {
     return ChangeSubscriptions.Topics(
       of: user, channels: channels, collections: names, user: isOfUser ? user : nil)
   }
+
+  private var cursorExpired: Problem { .cursorExpired(targets, hasUserFeed: hasUserFeed) }
 
   /// Whether the request waits for events.
   final var isSubscribed: Bool { ticket != nil }
