@@ -133,6 +133,33 @@ import Testing
     #expect(listings == 1 && plan.users[alice]?.isCatchingUp == false)
   }
 
+  @Test("B11, B35: a page of a listing that fails is asked for again, and the listing is not repeated")
+  func failedPage() {
+    var (plan, now) = settled(hasChangelog: false)
+    plan.users[alice]?.sweepAt = now
+    plan.users[alice]?.pollAt = now
+    var (listings, tops) = (0, 0)
+    for _ in 0..<5_000 {
+      now += 1
+      for job in plan.next(now: now) {
+        switch job {
+        case .list(_, after: nil):
+          listings += 1
+          plan.ended(job, .listed(next: "2", channels: []), now: now)
+        case .list:
+          let isFirst = plan.users[alice]?.isUnknown == false
+          let failure = Outcome.failed(.unusable(reason: "status 500"))
+          plan.ended(job, isFirst ? failure : .listed(next: nil, channels: []), now: now)
+        case .topChannels:
+          tops += 1
+          plan.ended(job, .changed([], hasMore: false), now: now)
+        default: plan.ended(job, PlanRun.usual(job), now: now)
+        }
+      }
+    }
+    #expect(listings == 1 && tops > 0)
+  }
+
   @Test("B11, B35: who is asked to send fewer requests does not list all channels for that")
   func rateLimited() {
     var (plan, now) = settled(hasChangelog: false)

@@ -6,7 +6,10 @@ import ChatModel
 extension MemoryStore {
   func holdRights(of users: [UserID]) throws {
     state.withLock { state in
-      for user in users { state.heldUntil[user] = state.heldUntil[user] ?? state.sequence }
+      // A user without a row cannot be held.
+      for user in users where state.users[user] != nil {
+        state.heldUntil[user] = state.heldUntil[user] ?? state.sequence
+      }
     }
   }
   func holdRightsOfAll() throws {

@@ -88,6 +88,22 @@ import Testing
     await world.worker.stop()
   }
 
+  @Test("B1: of a user who came first while the link was down, when the polls fail later")
+  func newWhileOffline() async throws {
+    let bob = UserID("bob")
+    world.upstream.join(bob, url)
+    world.upstream.state.withLock { $0.fault = { _ in .refuse } }
+    #expect(await World.wait { await !world.worker.plan.link.isOnline })
+    await world.worker.connect(bob)
+    world.upstream.state.withLock { $0.fault = { _ in .none } }
+    await world.worker.urge()
+    #expect(await World.wait { await world.worker.plan.users[bob]?.isSynced == true })
+    world.upstream.state.withLock { $0.failing = [bob] }
+    #expect(await World.wait { await world.worker.plan.users[bob]?.isUnknown == true })
+    #expect(await World.wait { world.store.state.withLock { $0.heldUntil[bob] } != nil })
+    await world.worker.stop()
+  }
+
   @Test("B1, B11: of a user whose first listing met a lost link, until it has ended and a poll followed")
   func lostInFirstListing() async throws {
     let bob = UserID("bob")

@@ -143,7 +143,7 @@ function lose() {
 }
 
 function become(isOpen) {
-  if (isOpen && userCursor === "now") start().catch(() => {});
+  if (isOpen && !isLeading && userCursor === "now") start().catch(() => {});
   if (feed.isOpen === isOpen) return;
   feed.isOpen = isOpen;
   stateListeners.forEach((listener) => listener());

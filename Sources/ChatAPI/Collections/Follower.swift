@@ -315,7 +315,8 @@ class Follower {
     var events = ByteBuffer()
     event?.withUnsafeBytes { events.append($0) }
     return Found(
-      events: events, cursor: since.knowingConnection(upTo: changes.last?.sequence ?? 0), hasMore: false,
+      events: events,
+      cursor: since.knowingConnection(upTo: changes.last?.sequence ?? since.connection), hasMore: false,
       isEmpty: event == nil, isHeld: true, key: nil, moves: [], settles: [])
   }
 

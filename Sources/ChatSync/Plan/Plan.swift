@@ -288,6 +288,7 @@ package struct Plan: Sendable {
       act(link.probeSucceeded())
       if case .done = outcome { keyWorked() }
       if !wasOnline { cameOnline(now: now) }
+    case .failed(.rateLimited) where link.isOnline: act(link.probeSucceeded())
     case .failed(let error):
       act(link.probeFailed(.unreachable, now: now, retryAfter: error.retryAfter, using: &random))
     default: act(link.probeFailed(.unreachable, now: now, using: &random))

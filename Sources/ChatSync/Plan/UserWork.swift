@@ -285,7 +285,9 @@ extension Plan {
     if outcome.isAnswer { work.isUnanswered = false }
     work.isUnknown = outcome.leavesChangesUnknown ?? work.isUnknown
     // Without a changelog only a listing of all channels tells what changed meanwhile.
-    if work.isUnknown, !outcome.isAnswer, lacks(.channelChangelog) { work.sweepAt = min(work.sweepAt, now) }
+    if work.isUnknown, !outcome.isAnswer, !work.phase.isListing, lacks(.channelChangelog) {
+      work.sweepAt = min(work.sweepAt, now)
+    }
   }
 
   /// The upstream offers no changelog any more: the channels of all users are listed.

@@ -27,13 +27,13 @@ extension SyncWorker {
       heldRights[user] = nil
       return
     }
-    switch (heldRights[user], unknown(work)) {
-    case (nil, let reason?): holdRights(of: [user], reason)
-    case (.some, .away?): heldRights[user] = .away
-    case (.some, nil):
+    if let reason = unknown(work) {
+      // Also who is held already: a new user had no row when that began.
+      holdRights(of: [user], reason)
+      if reason == .away, heldRights[user] != nil { heldRights[user] = .away }
+    } else if heldRights[user] != nil {
       // The user may have left a channel since a listing met it: the listing ends, then a poll follows.
       if work.isSynced, !work.isCatchingUp, work.phase != .connecting { releaseRights(of: user) }
-    default: break
     }
   }
 
