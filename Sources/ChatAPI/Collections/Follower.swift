@@ -58,7 +58,7 @@ class Follower {
     let cursor: EventCursor
     let hasMore: Bool
     let isEmpty: Bool
-    /// Whether the client is told of its connection alone, because its user's changes are not known (B1).
+    /// Whether messages are held back, because Perch does not know which channels the user has left (B1).
     let isHeld: Bool
     /// The answer key, if other views may get the same answer.
     let key: AnswerKey?
@@ -303,8 +303,8 @@ class Follower {
     }
   }
 
-  /// What a client is told while its user's changes are not known: whether its connection changed (B1). The
-  /// cursor stays before all other news.
+  /// The answer for a user of whom Perch does not know which channels the user has left (B1). It has an event
+  /// of the user's connection, if that changed. Its cursor stays before the messages that are held back.
   private func foundOfConnection(
     _ reader: CacheReader, _ connection: ClientConnection, _ since: EventCursor
   ) throws -> Found {

@@ -1,6 +1,6 @@
 import SQLite
 
-/// What is stored once for the whole file, in the table `meta`.
+/// The keys of the table `meta`. Each of its rows is one value of the whole database file.
 enum Meta: String {
   /// The identity of the event log.
   case epoch

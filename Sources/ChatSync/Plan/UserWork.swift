@@ -37,7 +37,7 @@ struct UserWork: Sendable {
   var isCatchingUp = true
   /// Whether a question about the user's channels was not answered, and none since told all changes.
   var isUnknown = false
-  /// Whether the upstream answered no question about the user since the link was last back.
+  /// True from the link's return until the upstream answers a question about the user.
   var isUnanswered = false
   /// Whether a stopped or closed user connects again: the user's channels get jobs as soon as that is done.
   var isReturning = false
