@@ -2,7 +2,7 @@
 FROM swift:6.3-bookworm AS build
 RUN apt-get update \
  && apt-get install -y --no-install-recommends pkg-config libsqlite3-dev libmicrohttpd-dev \
-      libcurl4-openssl-dev libsodium-dev libssl-dev libsimdjson-dev zlib1g-dev \
+      libcurl4-openssl-dev libsodium-dev libsimdjson-dev zlib1g-dev \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 COPY Package.swift openapi.yaml ./
@@ -15,7 +15,7 @@ RUN swift build -c release --product perch --static-swift-stdlib \
 FROM debian:bookworm-slim
 RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates libmicrohttpd12 libsqlite3-0 libcurl4 \
-      libsodium23 libssl3 libsimdjson14 zlib1g \
+      libsodium23 libsimdjson14 zlib1g \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/log/* /usr/share/doc/* /usr/share/locale/* \
  && useradd --system --uid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin perch \
  && install -d -o perch -g perch -m 0700 /data

@@ -10,7 +10,6 @@ let package = Package(
     .systemLibrary(name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
-    .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson")]),
@@ -27,7 +26,7 @@ let package = Package(
     .target(name: "ChatModel", dependencies: ["Platform"]),
     .target(
       name: "ChatCache",
-      dependencies: ["ChatModel", "JSON", "SQLite", "CLinux", "COpenSSL", "CSodium", "Platform"],
+      dependencies: ["ChatModel", "JSON", "SQLite", "CLinux", "CSodium", "Platform"],
       resources: [.embedInCode("Schema")]),
     .target(name: "ChatCollections", dependencies: ["ChatModel", "ChatCache", "JSON", "Platform"]),
     .target(name: "ChatSync", dependencies: ["ChatModel", "ChatCache", "JSON", "CCurl", "Platform"]),

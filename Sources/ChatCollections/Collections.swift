@@ -64,7 +64,7 @@ package final class Collections: Sendable {
       guard let view = read(stored, cache.cursor.epoch) else { continue }
       views.withLock { $0.open[stored.id] = view }
       // A view that is owed its first answer, or has loaded nothing yet, still gets that answer.
-      if case .messages(let messages) = view {
+      if case .messages(let messages) = view, isOfThisLog(messages) {
         var open = messages.openView
         open.wasToldOfFailure = stored.owes == .success
         syncRequests.opened(open, isOwedAnswer: stored.owes != .nothing || !messages.range.hasSeenAnything)
@@ -82,13 +82,13 @@ package final class Collections: Sendable {
     do {
       switch stored.kind {
       case .messages:
-        guard let channel = stored.channel else { return nil }
         let request = try stored.query.withUnsafeBytes { try JSONParser.parse($0, MessageViewRequest.init) }
         return .messages(
           MessageCollection(
-            id: stored.id, user: stored.user, userID: stored.userID, channel: channel.key, request: request,
-            range: try LoadedRange(stored: stored.loaded), accessedAt: started, epoch: epoch,
-            bound: settings.bound))
+            id: stored.id, user: stored.user, userID: stored.userID, channel: stored.channel?.key ?? .unknown,
+            request: request, range: try LoadedRange(stored: stored.loaded), accessedAt: started,
+            // Without a channel the view is of an earlier log, and begins anew when it is asked for.
+            epoch: stored.channel == nil ? ~epoch : epoch, bound: settings.bound))
       case .channels:
         let query = try stored.query.withUnsafeBytes { try JSONParser.parse($0) { try ChannelQuery($0) } }
         return .channels(

@@ -79,6 +79,9 @@ package struct SyncToken: Hashable, Sendable {
 
 /// The row id of a channel in the cache's database; it means nothing outside of that.
 package struct ChannelKey: Hashable, Sendable {
+  /// The key for the channel of a view that has not begun anew since everything was cleared. No row of any
+  /// table has it.
+  package static let unknown = ChannelKey(-1)
   /// The row's id.
   package let rawValue: Int64
   /// The key of the channel with this row id.

@@ -88,6 +88,38 @@ import Testing
     #expect(!range.contains(Position(createdAt: 14, messageID: 0)) && range.hasPrevious)
   }
 
+  @Test("B16, B28: a window that began before anything was known is then what was loaded, not more")
+  func unknown() {
+    let page = Position.first(at: 10)...Position.last(at: 20)
+    let unknown = LoadedRange(loaded: .end ... .end, hasPrevious: true, hasNext: false)
+    var range = unknown
+    range.arrive(at: page.lowerBound)
+    #expect(range == unknown, "what comes is not known to be all")
+    range.take(page, hasPrevious: true, hasNext: nil)
+    #expect(range.loaded == page && !range.hasNext)
+    var empty = unknown
+    empty.take(nil, hasPrevious: false, hasNext: nil)
+    #expect(empty.seen == nil)
+    empty.arrive(at: page.upperBound)
+    #expect(empty.loaded == page.upperBound...page.upperBound)
+    // As an earlier program stored it.
+    var stored = LoadedRange(loaded: page.lowerBound ... .end, hasPrevious: true, hasNext: false)
+    #expect(stored.seen == page.lowerBound...page.lowerBound)
+    stored.letGo(olderThan: page.upperBound)
+    #expect(stored.loaded == page.upperBound...page.upperBound)
+  }
+
+  @Test("B28: an end that closed stays closed, although the first messages came meanwhile")
+  func closedMeanwhile() {
+    let empty = LoadedRange(loaded: .end ... .end, hasPrevious: false, hasNext: false)
+    let first = Position(createdAt: 10, messageID: 1)
+    var (arrived, closed) = (empty, empty)
+    arrived.arrive(at: first)
+    closed.letGo(newerThan: first)
+    arrived.move(from: empty, to: closed)
+    #expect(arrived == closed && closed.hasNext && closed.contains(first))
+  }
+
   @Test("B16: an empty channel whose newest end was seen shows what comes")
   func empty() {
     var range = LoadedRange()

@@ -83,7 +83,7 @@ const acts = {
   rows: () => view.messages,
   show: () => ({
     rows: view.messages, unsent: view.unsent, connection: view.connection, states: [...states],
-    gaps: view.gaps, error: view.error?.problem ?? null, has_previous: view.state.has_previous,
+    gaps: [...view.gaps.values()], error: view.error?.problem ?? null, has_previous: view.state.has_previous,
   }),
   calm: () => { isFaulty = false; },
   become: (values) => { user = values.user; },

@@ -570,6 +570,24 @@ class LiveClients(unittest.TestCase):
         story.settle()
         agreed(story, story.views)
 
+    def test_B28_a_huge_gap_ends_the_view_and_is_told(self):
+        story = self.story("gap")
+        agreed(story, story.views)
+        last = story.count
+        self.world.there("PUT", "/_faults", {"faults": [
+            {"kind": "refuse", "method": "GET", "path": "/v3/*"}, {"kind": "drop_webhook"}]})
+        self.until(lambda: self.world.here("GET", "/v1/connection")[1]["state"] == "offline", 30)
+        for _ in range(350):
+            story.say()
+        self.world.there("DELETE", "/_faults")
+        self.world.here("PUT", "/v1/connection")
+        for view in story.views:
+            gap = self.until(lambda: view.ask("show")["result"]["gaps"], 30)
+            self.assertEqual([one["state"] for one in gap], ["huge"])
+            rows = [int(row["message"].split()[1]) for row in view.ask("rows")["result"]]
+            self.assertEqual(rows, list(range(rows[0], rows[-1] + 1)))
+            self.assertTrue(last < rows[-1] < story.count, rows)
+
     def test_mistakes_have_an_error_of_their_own_with_the_problem_inside(self):
         story = self.story("mistakes")
         story.say()

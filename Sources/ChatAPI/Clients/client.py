@@ -364,7 +364,8 @@ class View:
             self.state["channel"] = answer["channels"][0]
         if "read_at" in answer and "reader_count" not in self.state["channel"]:
             self.state["channel"]["read_receipts"][answer["user_id"]] = answer["read_at"]
-        for gap in [answer["gap"]] if "gap" in answer else answer.get("gaps", []):
+        gaps = answer.get("gaps", [answer["gap"]] if "gap" in answer else [])
+        for gap in gaps:
             if gap["state"] == "closed":
                 self._gaps.pop(gap["id"], None)
             else:

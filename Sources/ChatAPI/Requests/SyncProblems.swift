@@ -17,7 +17,7 @@ extension Problem {
     case .notSynced(let retryAfter):
       self.init(
         503, "not_synced",
-        detail: "Your channels are not all known yet and the upstream cannot be asked: try again later.",
+        detail: "Not all of your channels are known yet: the chat server has not told them. Try again later.",
         headers: [Problem.retryAfter(retryAfter)])
     case .rejected(let code, let message):
       self.init(

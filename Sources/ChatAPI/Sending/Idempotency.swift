@@ -1,3 +1,4 @@
+import CSodium
 import ChatCache
 import ChatModel
 import JSON
@@ -60,8 +61,8 @@ struct RequestName: Sendable {
   }
 }
 
-/// A hash of a request's operation, path and body. Two requests with one id must have equal hashes (B37).
-/// Neither the order of the body's fields nor the position of the request id changes the hash.
+/// The SHA-256 of a request's operation, path and body. Two requests with one id must have equal hashes
+/// (B37). Neither the order of the body's fields nor the position of the request id changes the hash.
 enum ContentHash {
   /// The hash of one operation. `path`: the path's parameters. `content`: the body, its fields in
   /// one order.
@@ -72,8 +73,9 @@ enum ContentHash {
     for part in path { json.value(part) }
     content.withUnsafeBytes { json.splice($0) }
     json.endArray()
-    let hash = SHA256()
-    json.finish().array.withUnsafeBytes { hash.update($0) }
-    return hash.finish()
+    let text = json.finish().array
+    var hash = [UInt8](repeating: 0, count: Int(crypto_hash_sha256_BYTES))
+    crypto_hash_sha256(&hash, text, UInt64(text.count))
+    return hash
   }
 }

@@ -20,7 +20,8 @@ package struct StoredCollection: Sendable, Equatable {
   package let userID: UserID
   /// The kind of rows it shows.
   package let kind: Kind
-  /// The channel whose messages it shows; nil for a list of channels.
+  /// The channel whose messages it shows; nil for a list of channels. Also nil if everything was cleared and
+  /// the view has not begun anew since (B58).
   package let channel: (key: ChannelKey, url: ChannelURL)?
   /// The parameters with which the client opened the view: a JSON object.
   package let query: [UInt8]

@@ -61,9 +61,10 @@ package enum Acceptance: Hashable, Sendable {
   /// The id was used for other content.
   case mismatch
 
-  /// Compares the hash of the content with the one remembered for the id, if any.
+  /// Compares the hash of the content with the one remembered for the id, if any. An empty one is unknown:
+  /// then the id alone decides.
   package static func decide(remembered: [UInt8]?, asked: [UInt8]) -> Acceptance {
     guard let remembered else { return .new }
-    return remembered == asked ? .replay : .mismatch
+    return remembered.isEmpty || remembered == asked ? .replay : .mismatch
   }
 }

@@ -93,18 +93,19 @@ extension CacheWriter {
   }
 
   /// Clears all cached data and begins a new epoch, so that every cursor expires (B52). Unsent rows stay
-  /// unless `withUnsent`. Users stay, and their sync begins again. If the rows are many, they are deleted
-  /// later (`ClearedRows`). `isRest`: the upkeep calls this after the last slice, to clear the tables that no
-  /// slice clears.
+  /// unless `withUnsent`. Users stay, and their sync begins again. Views stay, without their channels. If the
+  /// rows are many, they are deleted later (`ClearedRows`). `isRest`: the upkeep calls this after the last
+  /// slice, to clear the tables that no slice clears.
   package func clearAll(withUnsent: Bool, isRest: Bool = false) throws {
     if withUnsent { try clearUnsent() }
     let through = try reader.lastChange()
     let isLater = try !isRest && reader.hasMany(eventsThrough: through)
+    try db.execute("UPDATE collection SET channel = NULL WHERE channel IS NOT NULL")
     if isLater {
-      try db.execute("DELETE FROM collection; DELETE FROM webhook_note;")
+      try db.execute("DELETE FROM webhook_note")
     } else {
       for table in [
-        "collection", "message", "tombstone", "segment", "membership", "member", "member_list",
+        "message", "tombstone", "segment", "membership", "member", "member_list",
         "channel_metadata", "read_position", "thread", "channel", "webhook_note",
       ] {
         try db.execute("DELETE FROM \(table)")

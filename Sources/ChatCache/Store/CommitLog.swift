@@ -53,7 +53,7 @@ package struct Commit: Sendable {
 package struct Cleared: Sendable, Equatable {
   /// The channels whose messages were cleared.
   package var channels: Set<ChannelURL> = []
-  /// Whether everything was cleared: channels, what every user sees of them, views.
+  /// Whether everything was cleared: channels, and what every user sees of them. Views begin anew.
   package var isEverything = false
   /// Whether rows of everything are still to be deleted. Until they are, nothing of the upstream is stored.
   package var isUnderWay = false

@@ -61,6 +61,7 @@ enum Migration {
     Step(version: 24, scripts: [PackageResources.v024_read_position_sql]),
     Step(version: 25, scripts: [PackageResources.v025_crowd_stored_at_sql]),
     Step(version: 26, scripts: [PackageResources.v026_cleared_sql, PackageResources.v026_segment_sql]),
+    Step(version: 27, scripts: [PackageResources.v027_upload_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

@@ -19,7 +19,7 @@ package final class IncomingFile: @unchecked Sendable {  // because one thread a
   /// Bytes since the spool was last asked to look at the file.
   private var unseenBytes = 0
   /// The hash of a file whose bytes are not stored.
-  private let hash = SHA256()
+  private let hash = FileHash()
   private var digest: [UInt8] = []
   private var waiting = ByteBuffer(capacity: 0)
   /// The bytes of room that are reserved for it.

@@ -15,7 +15,7 @@ final class SpoolDescriptor: Sendable {
 
   /// How far the threads of the spool have come. One thread at a time changes it.
   private struct Progress {
-    let hash = SHA256()
+    let hash = FileHash()
     /// The number of bytes that are hashed.
     var size = 0
   }

@@ -32,7 +32,7 @@ package struct SpooledFile: Hashable, Sendable {
   package let name: SpoolName
   /// Its size in bytes.
   package let size: Int
-  /// The SHA-256 of its bytes.
+  /// The hash of its bytes (`FileHash`).
   package let hash: [UInt8]
 }
 

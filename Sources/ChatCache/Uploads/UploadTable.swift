@@ -8,7 +8,7 @@ import SQLite
 package struct StoredUpload: Hashable, Sendable {
   /// The file's name in the spool.
   package let file: SpoolName
-  /// The SHA-256 of the file.
+  /// The hash of its bytes (`FileHash`); empty: unknown.
   package let hash: [UInt8]
   /// The file's size in bytes.
   package let size: Int64
@@ -20,6 +20,11 @@ package struct StoredUpload: Hashable, Sendable {
   package let url: String?
   /// The last progress of the upload that an event told, in percent.
   package let progress: Int64
+
+  /// Whether that is the same file. If an earlier program hashed it, its size decides.
+  fileprivate func has(_ other: SpooledFile) -> Bool {
+    size == Int64(other.size) && (hash.isEmpty || hash == other.hash)
+  }
 }
 
 extension CacheReader {
@@ -105,7 +110,7 @@ extension CacheWriter {
     // With another file the look would not recognize the message, and it would be sent twice (B39).
     if try reader.laneStep(laneKey, row: row).row(row)?.mayHaveArrived == true {
       guard isMissing else { return .kept }
-      guard upload.hash == sent.file.hash else { return .isOther }
+      guard upload.has(sent.file) else { return .isOther }
       try setFile(SentFile(sent.file, name: upload.name, mime: upload.mime), of: row)
       return .replaced
     }

@@ -17,6 +17,11 @@ extension MessageCollection {
   ) throws -> LoadedRange? {
     let range = range
     guard mayLackFirstPage, try !reader.owesAnswer(id) else { return nil }
+    // A window with two open ends has every message.
+    guard range.hasPrevious || range.hasNext else {
+      state.withLock { $0.mayLackFirstPage = false }
+      return nil
+    }
     // A window that does not include its starting point any more stays where its client paged to.
     let hasStart = request.positions.map { range.contains($0.lowerBound) } ?? !range.hasNext
     let grown = hasStart ? try withFirstPage(range, reader, view, viewContext) : range

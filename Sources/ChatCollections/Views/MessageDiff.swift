@@ -272,11 +272,11 @@ struct MessageDiff: ~Copyable {
   /// Too many messages are missing at the newest end, so the view ends before the gap (B28). Messages behind
   /// the gap are not in the view, so this is called before anything is told.
   mutating func closeEnd(before change: Change) {
-    guard change.kind == .hugeGap, let loaded = range.loaded,
+    guard change.kind == .hugeGap,
       let gap = change.reference.flatMap({ Int64($0) }).flatMap({ coverage.gap($0) }),
-      gap.range.upperBound > loaded.upperBound
+      range.seen.map({ gap.range.upperBound > $0.upperBound }) ?? true
     else { return }
-    range.letGo(newerThan: max(loaded.lowerBound, gap.range.lowerBound.previous))
+    range.letGo(newerThan: max(range.seen?.lowerBound ?? .start, gap.range.lowerBound.previous))
   }
 
   private mutating func coverageChanged(_ change: Change) throws {
@@ -304,12 +304,15 @@ struct MessageDiff: ~Copyable {
     guard change.kind == .hugeGap else {
       return tell { GapObject.write(gap, named: gapName, from: stretch, into: &$0) }
     }
-    let (hasNext, newest) = (range.hasNext, try reader.newestPosition(in: view.channel))
+    listedGaps = collection.gaps(coverage, view, range)
+    let (collection, range, gaps) = (collection, range, listedGaps)
+    let newest = try reader.newestPosition(in: view.channel)
     events.add(
       event: EventWriter.event("huge_gap.detected", nil, collection: name) { json in
         json.name("gap")
         GapObject.write(gap, named: gapName, from: stretch, into: &json)
-        json.field("has_next", hasNext)
+        collection.writeEnds(range, into: &json)
+        GapObject.write(all: gaps, into: &json)
         if let newest { newest.writeNewest(into: &json) }
       })
   }

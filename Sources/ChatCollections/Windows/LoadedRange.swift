@@ -21,7 +21,13 @@ package struct LoadedRange: Hashable, Sendable {
   }
 
   /// Whether anything was ever loaded. A view begins at `Position.end` if nothing is known of its channel.
-  package var hasSeenAnything: Bool { loaded.map { $0.lowerBound < .end } ?? false }
+  package var hasSeenAnything: Bool { seen != nil }
+
+  /// The loaded stretch; nil if nothing was ever loaded. No message is at `Position.end`.
+  package var seen: ClosedRange<Position>? {
+    guard let loaded, loaded.lowerBound < .end else { return nil }
+    return loaded.upperBound < .end ? loaded : loaded.lowerBound...loaded.lowerBound
+  }
 
   /// Everything that belongs to the view, its open ends included; nil: nothing does.
   package var reach: ClosedRange<Position>? {
@@ -56,10 +62,7 @@ package struct LoadedRange: Hashable, Sendable {
       if newer == false || loaded.map({ span.upperBound > $0.upperBound }) ?? true {
         hasNext = newer ?? hasNext
       }
-      loaded =
-        loaded.map {
-          min($0.lowerBound, span.lowerBound)...max($0.upperBound, span.upperBound)
-        } ?? span
+      extend(by: span)
     } else {
       if older == false { hasPrevious = false }
       if newer == false { hasNext = false }
@@ -68,8 +71,11 @@ package struct LoadedRange: Hashable, Sendable {
 
   /// Extends the range to a message that came at an open end, so that it stays loaded when the end closes.
   package mutating func arrive(at position: Position) {
-    guard contains(position) else { return }
-    loaded = loaded.map { min($0.lowerBound, position)...max($0.upperBound, position) } ?? position...position
+    if contains(position) { extend(by: position...position) }
+  }
+
+  private mutating func extend(by span: ClosedRange<Position>) {
+    loaded = seen.map { min($0.lowerBound, span.lowerBound)...max($0.upperBound, span.upperBound) } ?? span
   }
 
   /// Whether messages came at the open newest end.
@@ -83,7 +89,7 @@ package struct LoadedRange: Hashable, Sendable {
   package mutating func move(from before: LoadedRange, to after: LoadedRange) {
     guard self != before, let now = loaded else { return self = after }
     var (lower, upper) = (now.lowerBound, now.upperBound)
-    if let old = before.loaded, let new = after.loaded {
+    if before.seen != nil, let old = before.loaded, let new = after.loaded {
       if lower == old.lowerBound, hasPrevious == before.hasPrevious {
         (lower, hasPrevious) = (new.lowerBound, after.hasPrevious)
       }
@@ -93,6 +99,7 @@ package struct LoadedRange: Hashable, Sendable {
     } else if let new = after.loaded {
       // Both loaded the first messages.
       take(new, hasPrevious: after.hasPrevious, hasNext: after.hasNext)
+      if after.hasNext, !before.hasNext { letGo(newerThan: new.upperBound) }
       return
     }
     loaded = lower...max(lower, upper)
@@ -101,7 +108,7 @@ package struct LoadedRange: Hashable, Sendable {
   /// Cuts off everything older than `position` (B22).
   package mutating func letGo(olderThan position: Position) {
     guard let reach, reach.contains(position) else { return }
-    loaded = position...max(position, loaded?.upperBound ?? position)
+    loaded = position...max(position, seen?.upperBound ?? position)
     hasPrevious = true
   }
 

@@ -13,7 +13,8 @@ extension Plan {
     channels[url] = work
   }
 
-  /// Everything was cleared, views too: every user's channels are listed again.
+  /// Everything was cleared: every user's channels are listed again. Views are told again when they begin
+  /// anew.
   package mutating func clearedEverything(now: Int64) {
     // The outcome of a send still counts: its row is gone, and its lane learns that from the cache.
     overtaken.formUnion(running.filter { $0.user != nil || $0.channel != nil })

@@ -21,7 +21,8 @@ extension Command {
     ],
     note: """
       The service takes the variables of `perch serve --help`, too: PERCH_CORS_ORIGINS for pages of other
-      origins, PERCH_KEEP_EVENTS_FOR, PERCH_CACHE_MAX_SIZE and others. The users' tokens are good for a week.
+      origins, PERCH_KEEP_EVENTS_FOR, PERCH_CACHE_MAX_SIZE and others. The users' tokens are good for a week;
+      `perch token --data PATH --user NAME --ttl 10m` prints another.
       """
   ) { values in try Demo(values).run() }
 }

@@ -107,4 +107,31 @@ import Testing
     try answer(world, id(path))
     #expect(poll(world, path, early.text("cursor")).events == ["messages.replaced 1 2 3"])
   }
+
+  @Test(
+    "B28: a view that was opened before anything was known of its channel ends at a huge gap, like any other",
+    arguments: [[], [1, 2, 3]], [false, true])
+  func hugeGap(first: [Int64], isRestarted: Bool) throws {
+    let world = try CollectionWorld()
+    defer { world.stop() }
+    try world.join("alice", "general", name: "General")
+    let open = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
+    let path = "/v1/message-collections/\(open.text("id"))"
+    #expect(open.messages == [])
+    try world.list(first, in: "general")
+    try answer(world, id(path))
+    var cursor = poll(world, path, open.text("cursor")).text("cursor")
+    if first.isEmpty {
+      try world.list([1], in: "general", .messageReceived)
+      cursor = poll(world, path, cursor).text("cursor")
+    }
+    if isRestarted { try world.restart() }
+    let before = world.ask(path).messages
+    try world.listAfterGap(Array(1000...1010), missing: 700, in: "general")
+    let told = poll(world, path, cursor)
+    #expect(told.events.contains("huge_gap.detected") && told.body.contains(#""has_next":true"#))
+    #expect(!told.events.contains { $0.hasPrefix("messages.added") }, "\(told.events)")
+    #expect(world.ask(path).messages == before)
+    #expect(before == (first.isEmpty ? [1] : first))
+  }
 }

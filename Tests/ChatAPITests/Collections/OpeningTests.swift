@@ -104,6 +104,32 @@ import Testing
     for path in [view] + polls { #expect(world.ask(path).text("code") == "channel_not_found", "\(path)") }
   }
 
+  @Test("B22, B58: views that were opened before everything was cleared go on after a restart")
+  func clearedAndRestarted() throws {
+    let world = try world()
+    defer { world.stop() }
+    let paths = ["/v1/message-collections", "/v1/channel-collections"].map {
+      "\($0)/\(world.post($0, $0.contains("message") ? Self.body : "{}").text("id"))"
+    }
+    let cursors = paths.map { world.ask($0).text("cursor") }
+    try world.cache.write { try $0.clearAll(withUnsent: false) }
+    let before = world.syncRequests.calls.count
+    for _ in 0..<2 { try world.restart() }
+    let opened = world.syncRequests.calls.dropFirst(before).contains {
+      if case .opened = $0 { true } else { false }
+    }
+    #expect(!opened, "the channel is not known yet")
+    try world.join("alice", "general")
+    for (path, cursor) in zip(paths, cursors) {
+      #expect(world.ask("\(path)/events?since=\(cursor)&wait=0").status == 410, "\(path)")
+      let again = world.ask(path)
+      #expect(again.status == 200 && path.hasSuffix("/" + again.text("id")), "\(path)")
+      #expect(world.ask("\(path)/events?since=\(again.text("cursor"))&wait=0").status == 200)
+    }
+    try world.restart()
+    for path in paths { #expect(world.ask(path).status == 200, "\(path)") }
+  }
+
   @Test("B54: an opening whose reading fails while it is held waits for nothing any more, and leaves no view")
   func readingFails() throws {
     let world = try world()

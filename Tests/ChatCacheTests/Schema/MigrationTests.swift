@@ -291,6 +291,44 @@ import Testing
     #expect(findings.isEmpty, "\(findings)")
   }
 
+  @Test("B63 B37: a file request of schema 26, whose hash is unknown, is recognized by its id")
+  func files() throws {
+    let folder = try Self.folder(ofSchema: 26) { db in
+      try db.execute(
+        """
+        INSERT INTO user (id, user_id, phase, seen_at)
+        VALUES (1, 'alice', 'connected', 0), (2, 'bob', 'connected', 0);
+        INSERT INTO unsent_count (user, pending, failed, canceled) VALUES (1, 2, 0, 0);
+        INSERT INTO outbox (
+          id, user, channel_url, request_id, kind, state, place, params, body, accepted_at, expires_at,
+          next_try_at
+        )
+        VALUES
+          (1, 1, 'general', 'file', 'file', 'waiting', 1, x'7b7d', x'2261223a31', 5, 9000000000000, 5),
+          (2, 1, 'general', 'text', 'message', 'waiting', 2, x'7b7d', x'2261223a31', 6, 9000000000000, 6);
+        INSERT INTO upload (row, file, hash, size, name, mime)
+        VALUES (1, '00112233445566778899aabbccddeeff', x'05', 3, 'a.txt', 'text/plain');
+        INSERT INTO request (user, request_id, channel_url, content_hash, message_id, ended_at, ended_as)
+        VALUES
+          (1, 'file', 'general', x'01', NULL, NULL, NULL), (1, 'text', 'general', x'02', NULL, NULL, NULL),
+          (1, 'sent', 'general', x'03', 71, 9, 'succeeded'), (2, 'file', 'general', x'04', NULL, NULL, NULL)
+        """)
+    }
+    let cache = try Cache(Cache.Configuration(directory: folder))
+    defer { cache.close() }
+    let hashes = try cache.read { reader in
+      try reader.db.all("SELECT content_hash FROM request ORDER BY user, request_id") { Array($0.bytes(0)) }
+    }
+    #expect(hashes == [[], [], [2], [4]])
+    #expect(try cache.read { try $0.upload(of: 1) }?.hash == [])
+    #expect(Acceptance.decide(remembered: hashes[0], asked: [9]) == .replay)
+    #expect(Acceptance.decide(remembered: hashes[2], asked: [9]) == .mismatch)
+    let text = try cache.read { reader in
+      try reader.db.first("SELECT sql FROM sqlite_schema WHERE name = 'upload'") { $0.string(0) }
+    }
+    #expect(text?.contains("BLAKE2b") == true)
+  }
+
   @Test("B63: a file that the program of schema 1 left opens, and answers what it held")
   func storedFile() throws {
     let folder = Disk.folder()
