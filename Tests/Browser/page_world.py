@@ -73,6 +73,9 @@ class PageWorld:
 
     def cut(self):
         """The chat server cannot be reached any more."""
+        # Of what Perch stores after the cut it tells only when it knows the user's changes again (B1). So the first
+        # fetching of channels and messages ends before.
+        self.until(lambda: self.here("alice", "GET", "/v1/connection")[1]["sync"]["phase"] == "steady")
         self.line.fault = "refuse"
         self.line.reset()
 
