@@ -211,12 +211,13 @@ extension Collections {
     let anew = try make(view.request, of: view.userID, named: view.id)
     let (stored, range) = (stored(anew), anew.range)
     cache.accept { writer in
+      // If two requests begin the same view anew, the first one counts.
+      guard try !writer.reader.hasBegunAnew(stored.id) else { return }
       try Collections.requireChannel(of: anew, writer.reader)
       try Collections.store(stored, writer)
     } finish: { [self] result in
       guard case .success = result else { return then(result.map { anew }) }
       anew.withHeld { $0.begun(as: range) }
-      // If two requests begin the same view anew, the first one counts.
       let present = views.withLock { views -> MessageCollection? in
         guard case .messages(let known)? = views.open[view.id] else { return nil }
         guard known === view else { return known }

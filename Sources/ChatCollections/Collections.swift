@@ -67,7 +67,7 @@ package final class Collections: Sendable {
       if case .messages(let messages) = view, isOfThisLog(messages) {
         var open = messages.openView
         open.wasToldOfFailure = stored.owes == .success
-        syncRequests.opened(open, isOwedAnswer: stored.owes != .nothing || !messages.range.hasSeenAnything)
+        syncRequests.opened(open, isOwedAnswer: stored.owes != .nothing || !messages.range.isBegun)
       }
     }
     subscriptions.start { [weak self] in self?.disposeIdle() }

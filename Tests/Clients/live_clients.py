@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import hmac
 import http.client
+import importlib
 import json
 import os
 import random
@@ -21,6 +22,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -638,6 +640,18 @@ class LiveClients(unittest.TestCase):
         for view in story.views:
             shown = [row["message"] for row in view.ask("rows")["result"]]
             self.assertEqual(shown, [text for _, text in story.upstream()])
+
+
+class PythonClient(unittest.TestCase):
+    def test_all_gaps_of_an_event_are_kept(self):
+        sys.path.insert(0, CLIENTS)
+        # The folder is a part of the program: nothing else may lie there.
+        sys.dont_write_bytecode = True
+        view = object.__new__(importlib.import_module("client").View)
+        view.state, view._gaps = {}, {}
+        gaps = [{"id": "1", "state": "idle"}, {"id": "2", "state": "huge"}]
+        view._take({"gap": gaps[1], "gaps": gaps})
+        self.assertEqual(list(view._gaps.values()), gaps)
 
 
 class ReadmeLines(unittest.TestCase):

@@ -67,8 +67,10 @@ extension Follower {
       return Problem.collectionNotFound(view.id)
     }
     do {
-      return try route.inChannel(request, caller, named: view.url) { _, caller in
-        try inChannels(of: views.dropFirst(), route, request, caller, isMany: isMany, body)
+      return try route.acrossClears {
+        try route.inChannel(request, caller, named: view.url) { _, caller in
+          try inChannels(of: views.dropFirst(), route, request, caller, isMany: isMany, body)
+        }
       }.mapErrors(change)
     } catch { throw change(error) }
   }

@@ -33,7 +33,9 @@ package final class RouteContext: Sendable {
   ) throws -> Outcome {
     let caller = try gate.caller(of: request, scope: scope)
     cache.noteConnection()
-    let body = { [self] caller in try withRights(request, caller, scope, body) }
+    let body = { [self] caller in
+      try acrossClears { try withRights(request, caller, scope, body) }
+    }
     switch syncRequests.seen(caller.user) {
     case .admitted: return try remembered(request, caller, body)
     case .refused(let error): throw Problem(error)
@@ -49,6 +51,21 @@ package final class RouteContext: Sendable {
         }
       }
     }
+  }
+
+  /// Runs `body`. If everything was cleared meanwhile, a channel that is not found may just not be listed
+  /// again yet: the client is told to ask again (B58).
+  func acrossClears(_ body: () throws -> Outcome) throws -> Outcome {
+    let epoch = cache.cursor.epoch
+    let change: (any Error) -> any Error = { [self] error in
+      do {
+        guard let problem = error as? Problem, problem.code == Problem.channelNotFound.code,
+          try cache.hasLeft(epoch: epoch)
+        else { return error }
+      } catch { return error }
+      return Problem(.notSynced(retryAfter: 1000))
+    }
+    do { return try body().mapErrors(change) } catch { throw change(error) }
   }
 
   /// Runs `body`. If it meets news while the caller's changes are not known, waits for them and runs it again

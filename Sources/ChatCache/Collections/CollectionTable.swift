@@ -89,6 +89,17 @@ extension CacheReader {
 }
 
 extension CacheReader {
+  /// Whether the view of messages has begun anew in the present epoch (B58).
+  package func hasBegunAnew(_ collection: String) throws -> Bool {
+    try db.first("SELECT channel IS NOT NULL FROM collection WHERE id = ?1") {
+      $0.bind(1, collection)
+    } _: {
+      $0.bool(0)
+    } ?? false
+  }
+}
+
+extension CacheReader {
   /// Whether the view's user and channel are still cached. They may have been cleared while the view was
   /// being opened (B58).
   package func holdsGround(of collection: StoredCollection) throws -> Bool {

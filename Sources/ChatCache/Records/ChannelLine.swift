@@ -40,6 +40,10 @@ package struct ChannelLine: Sendable, Equatable {
   /// A channel of which nothing is covered.
   package init() {}
 
+  /// The position after which messages may have been missed: the newest covered message, or the beginning of
+  /// a channel that had no messages. Nil: nothing is covered.
+  package var coveredEnd: Position? { newest ?? (reachesBeginning ? .start : nil) }
+
   /// Whether the newest stretch reaches the newest end, and is as long as prefetching wants it, or as it may
   /// become by itself (B28).
   package func isPrefetched(_ messages: Int) -> Bool {

@@ -245,6 +245,11 @@ package final class Cache: Sendable {
       epoch: log.epoch.load(ordering: .relaxed), run: log.run.load(ordering: .relaxed), sequence: log.head)
   }
 
+  /// Whether another epoch than `epoch` is stored. `cursor` tells of it a moment later.
+  package func hasLeft(epoch: UInt64) throws -> Bool {
+    try read { try $0.db.meta(.epoch).map(UInt64.init(bitPattern:)) != epoch }
+  }
+
   /// Calls `observer` on the writer's thread after commits with events or webhook notes. It must be quick.
   package func onCommit(_ observer: @escaping @Sendable (Commit) -> Void) { log.observe(observer) }
 }

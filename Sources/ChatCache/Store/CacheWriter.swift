@@ -50,7 +50,9 @@ package final class CacheWriter {
   }
 
   /// Begins a new epoch of the log, so that every earlier cursor expires. Readers see it after the commit.
+  /// Views of messages lose their channels until they begin anew.
   func beginEpoch() throws {
+    try db.execute("UPDATE collection SET channel = NULL WHERE channel IS NOT NULL")
     var made: UInt64 = 0
     randombytes_buf(&made, MemoryLayout<UInt64>.size)
     try db.set(.epoch, Int64(bitPattern: made))

@@ -93,14 +93,13 @@ extension CacheWriter {
   }
 
   /// Clears all cached data and begins a new epoch, so that every cursor expires (B52). Unsent rows stay
-  /// unless `withUnsent`. Users stay, and their sync begins again. Views stay, without their channels. If the
-  /// rows are many, they are deleted later (`ClearedRows`). `isRest`: the upkeep calls this after the last
-  /// slice, to clear the tables that no slice clears.
+  /// unless `withUnsent`. Users stay, and their sync begins again. Views stay. If the rows are
+  /// many, they are deleted later (`ClearedRows`). `isRest`: the upkeep calls this after the last slice, to
+  /// clear the tables that no slice clears.
   package func clearAll(withUnsent: Bool, isRest: Bool = false) throws {
     if withUnsent { try clearUnsent() }
     let through = try reader.lastChange()
     let isLater = try !isRest && reader.hasMany(eventsThrough: through)
-    try db.execute("UPDATE collection SET channel = NULL WHERE channel IS NOT NULL")
     if isLater {
       try db.execute("DELETE FROM webhook_note")
     } else {

@@ -103,8 +103,7 @@ extension MessageCollection {
     }
     let isVerified = range.loaded.map { !coverage.isUnverified(in: $0) } ?? true
     // A window without loaded messages lacks all messages, whatever the cache has (B58).
-    let isBegun = range.hasSeenAnything || !range.hasPrevious
-    json.field("complete", isBegun && gaps.isEmpty && isVerified && (range.hasNext || tail == .live))
+    json.field("complete", range.isBegun && gaps.isEmpty && isVerified && (range.hasNext || tail == .live))
   }
 
   /// The gaps inside the view or next to it. A gap that appears beyond an open end of the view is inside.

@@ -23,6 +23,9 @@ package struct LoadedRange: Hashable, Sendable {
   /// Whether anything was ever loaded. A view begins at `Position.end` if nothing is known of its channel.
   package var hasSeenAnything: Bool { seen != nil }
 
+  /// Whether anything was ever loaded, or the channel is known to have nothing to load.
+  package var isBegun: Bool { hasSeenAnything || !hasPrevious }
+
   /// The loaded stretch; nil if nothing was ever loaded. No message is at `Position.end`.
   package var seen: ClosedRange<Position>? {
     guard let loaded, loaded.lowerBound < .end else { return nil }

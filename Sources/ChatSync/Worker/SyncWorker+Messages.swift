@@ -58,7 +58,7 @@ extension SyncWorker {
       // Without a changelog, changes that were missed are found by listing all again.
       if isMissed, plan.lacks(.messageChangelog) { try await store.doubt(url) }
       let source: ChangeSource =
-        isRealtime ? .messageReceived : line.newest == nil ? .apiResult : .messageFill
+        isRealtime ? .messageReceived : line.coveredEnd == nil ? .apiResult : .messageFill
       try await closeNewestEnd(
         url, line, counts: plan.countsMissing(url), source: source, importance(url))
       try await listStarts(of: views, in: url)
@@ -156,7 +156,8 @@ extension SyncWorker {
     {
       return
     }
-    var check = GapCheck(covered: line.newest, counts: counts && line.reachedEnd)
+    var check = GapCheck(
+      covered: line.coveredEnd, counts: counts && (line.reachedEnd || line.newest == nil))
     var listings: [MessageListing] = []
     var context = context(source)
     while true {

@@ -108,6 +108,31 @@ import Testing
     #expect(poll(world, path, early.text("cursor")).events == ["messages.replaced 1 2 3"])
   }
 
+  @Test("B16: after a restart only a view of whose channel nothing is known is owed an answer again")
+  func restarted() throws {
+    let world = try CollectionWorld()
+    defer { world.stop() }
+    var ids: [String: Bool] = [:]
+    for channel in ["empty", "unknown"] {
+      try world.join("alice", channel, name: channel)
+      let open = world.post("/v1/message-collections", #"{"channel_url":"\#(channel)"}"#)
+      #expect(open.status == 201, "\(open.body)")
+      ids[open.text("id")] = channel == "unknown"
+      if channel == "empty" { try world.list([] as [Int64], in: channel) }
+      try world.cache.write { writer in
+        try writer.answered(views: [open.text("id")], in: ChannelURL(channel), failure: nil)
+      }
+      _ = poll(world, "/v1/message-collections/\(open.text("id"))", open.text("cursor"))
+    }
+    let before = world.syncRequests.calls.count
+    try world.restart()
+    var owed: [String: Bool] = [:]
+    for call in world.syncRequests.calls.dropFirst(before) {
+      if case .opened(let view, let isOwed) = call { owed[view.id] = isOwed }
+    }
+    #expect(owed == ids)
+  }
+
   @Test(
     "B28: a view that was opened before anything was known of its channel ends at a huge gap, like any other",
     arguments: [[], [1, 2, 3]], [false, true])
@@ -130,6 +155,7 @@ import Testing
     try world.listAfterGap(Array(1000...1010), missing: 700, in: "general")
     let told = poll(world, path, cursor)
     #expect(told.events.contains("huge_gap.detected") && told.body.contains(#""has_next":true"#))
+    #expect(told.body.contains(#""gaps":[{"#) && !told.body.contains(#""next":null"#), "it goes on from here")
     #expect(!told.events.contains { $0.hasPrefix("messages.added") }, "\(told.events)")
     #expect(world.ask(path).messages == before)
     #expect(before == (first.isEmpty ? [1] : first))

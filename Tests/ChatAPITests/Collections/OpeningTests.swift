@@ -29,6 +29,16 @@ import Testing
     world.held("/v1/message-collections", headers: Self.headers, method: "POST", body: Self.body)
   }
 
+  /// Has the cache's writer wait, so that the writes after this one wait, too.
+  private func hold(_ cache: Cache, while busy: Watched<Bool>) {
+    submit(cache) { _ in _ = busy.wait(until: .max) { $0 ? nil : true } }
+  }
+
+  /// Writes without waiting for the commit.
+  private func submit(_ cache: Cache, _ body: @escaping @Sendable (CacheWriter) throws -> Void) {
+    cache.accept(body, finish: { _ in })
+  }
+
   /// The id of the view that was opened last.
   private func opened(_ world: CollectionWorld) -> String? {
     guard world.syncRequests.wait(for: { if case .opened(_, true) = $0 { true } else { false } }) else {
@@ -102,6 +112,60 @@ import Testing
     world.syncRequests.tell { $0.onFind = { _, _ in .success(false) } }
     try world.cache.write { try $0.clearAll(withUnsent: false) }
     for path in [view] + polls { #expect(world.ask(path).text("code") == "channel_not_found", "\(path)") }
+  }
+
+  @Test("B58: a clear between a request's look and its commit has the request repeated: it is no 404")
+  func clearedMeanwhile() throws {
+    let world = try world()
+    defer { world.stop() }
+    let busy = Watched(true)
+    let cache = world.cache
+    for (path, body) in [
+      ("/v1/message-collections", Self.body), ("/v1/channels/general/messages", #"{"message":"hi"}"#),
+    ] {
+      try world.join("alice", "general", name: "General")
+      busy.update { $0 = true }
+      hold(cache, while: busy)
+      submit(cache) { try $0.clearAll(withUnsent: false) }
+      let asked = world.held(
+        path, headers: Self.headers.merging(["Prefer": "wait=0"]) { $1 }, method: "POST", body: body)
+      usleep(300_000)
+      busy.update { $0 = false }
+      let answer = asked.answer()
+      #expect(answer.status == 503 && answer.text("code") == "not_synced", "\(path)")
+      #expect(answer["Retry-After"] != nil)
+    }
+    let sought = world.syncRequests.calls.contains { if case .find = $0 { true } else { false } }
+    #expect(!sought, "the channel was there when the requests came")
+  }
+
+  @Test("B58: of two requests that begin a view anew, the later one changes nothing that is stored")
+  func begunTwice() throws {
+    let world = try world()
+    defer { world.stop() }
+    let name = world.post("/v1/message-collections", Self.body).text("id")
+    try world.cache.write { try $0.clearAll(withUnsent: false) }
+    try world.join("alice", "general", name: "General")
+    try world.list([1, 2, 3], in: "general")
+    let view = try world.collections.messages(name, of: UserID("alice"))
+    let busy = Watched(true)
+    let left = Watched(2)
+    let cache = world.cache
+    hold(cache, while: busy)
+    for isFirst in [true, false] {
+      try world.collections.makeReady(view) { _ in left.update { $0 -= 1 } }
+      guard isFirst else { continue }
+      submit(cache) {
+        try $0.setLoaded([7], of: name)
+        try $0.answered(views: [name], in: ChannelURL("general"), failure: nil)
+      }
+    }
+    busy.update { $0 = false }
+    let end = Clock.system.monotonicNanoseconds() + UInt64(patience * 5e9)
+    #expect(left.wait(until: end) { $0 == 0 ? true : nil } == true)
+    let stored = try #require(try cache.read { try $0.collections() }.first { $0.id == name })
+    #expect(stored.loaded == [7] && stored.owes == .nothing)
+    #expect(stored.channel != nil)
   }
 
   @Test("B22, B58: views that were opened before everything was cleared go on after a restart")

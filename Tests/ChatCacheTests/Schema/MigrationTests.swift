@@ -37,6 +37,12 @@ import Testing
     }
   }
 
+  /// Two users, from schema 13 on.
+  private static let people = """
+    INSERT INTO user (id, user_id, phase, seen_at)
+    VALUES (1, 'alice', 'connected', 0), (2, 'bob', 'connected', 0);
+    """
+
   /// A folder with a database of an older schema, which `fill` fills.
   private static func folder(ofSchema version: Int64, _ fill: (WriteAccess) throws -> Void) throws -> String {
     let folder = Disk.folder()
@@ -261,8 +267,7 @@ import Testing
     let folder = try Self.folder(ofSchema: 18) { db in
       try db.execute(
         """
-        INSERT INTO user (id, user_id, phase, seen_at)
-        VALUES (1, 'alice', 'connected', 0), (2, 'bob', 'connected', 0);
+        \(Self.people)
         INSERT INTO unsent_count (user, pending, failed, canceled) VALUES (1, 1, 0, 0), (2, 0, 1, 0);
         INSERT INTO outbox (
           id, user, channel_url, request_id, kind, state, place, params, body, accepted_at, expires_at,
@@ -296,8 +301,7 @@ import Testing
     let folder = try Self.folder(ofSchema: 26) { db in
       try db.execute(
         """
-        INSERT INTO user (id, user_id, phase, seen_at)
-        VALUES (1, 'alice', 'connected', 0), (2, 'bob', 'connected', 0);
+        \(Self.people)
         INSERT INTO unsent_count (user, pending, failed, canceled) VALUES (1, 2, 0, 0);
         INSERT INTO outbox (
           id, user, channel_url, request_id, kind, state, place, params, body, accepted_at, expires_at,
