@@ -87,6 +87,7 @@ extension Collections {
     let viewContext = viewContext(url)
     let epoch = cache.cursor.epoch
     return try cache.read { reader in
+      guard try reader.isOf(epoch: epoch) else { throw ViewError.cleared }
       guard let user = try reader.userKey(of: userID), let channel = try reader.view(of: url, for: user)
       else {
         throw ViewError.channelNotFound
@@ -143,6 +144,7 @@ extension Collections {
 
   /// Throws if the user left the channel, or everything was cleared, since the view was made.
   private static func requireChannel(of view: MessageCollection, _ reader: CacheReader) throws {
+    guard try reader.isOf(epoch: view.epoch) else { throw ViewError.cleared }
     guard try reader.view(of: view.url, for: view.user)?.channel == view.channel else {
       throw ViewError.channelNotFound
     }
@@ -211,9 +213,9 @@ extension Collections {
     let anew = try make(view.request, of: view.userID, named: view.id)
     let (stored, range) = (stored(anew), anew.range)
     cache.accept { writer in
+      try Collections.requireChannel(of: anew, writer.reader)
       // If two requests begin the same view anew, the first one counts.
       guard try !writer.reader.hasBegunAnew(stored.id) else { return }
-      try Collections.requireChannel(of: anew, writer.reader)
       try Collections.store(stored, writer)
     } finish: { [self] result in
       guard case .success = result else { return then(result.map { anew }) }

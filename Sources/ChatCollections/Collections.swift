@@ -63,7 +63,7 @@ package final class Collections: Sendable {
     for stored in try cache.read({ try $0.collections() }) {
       guard let view = read(stored, cache.cursor.epoch) else { continue }
       views.withLock { $0.open[stored.id] = view }
-      // A view that is owed its first answer, or has loaded nothing yet, still gets that answer.
+      // A view that is owed its first answer, or knows nothing of its channel yet, still gets that answer.
       if case .messages(let messages) = view, isOfThisLog(messages) {
         var open = messages.openView
         open.wasToldOfFailure = stored.owes == .success

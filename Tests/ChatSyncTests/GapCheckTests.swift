@@ -68,6 +68,21 @@ struct GapCheckTests {
     }
   }
 
+  @Test("B28: what is missing in a channel that had no messages is estimated from its first message on")
+  func sinceTheBeginning() {
+    for missing in [300, 301, 5000] {
+      let rows = (0..<missing).map {
+        Position(createdAt: 1_700_000_000_000 + Int64($0), messageID: Int64($0) + 1)
+      }
+      let (verdict, _, _) = run(Line(rows: rows), covered: .start)
+      guard case .huge(let counted) = verdict else {
+        #expect(verdict == .joined && missing == 300)
+        continue
+      }
+      #expect(missing > 300 && abs(Double(counted) / Double(missing) - 1) < 0.1, "\(counted) of \(missing)")
+    }
+  }
+
   @Test("B28: opening a channel of 100 000 messages for the first time is no huge gap and one request")
   func firstTime() {
     let (line, _) = line(99_950)

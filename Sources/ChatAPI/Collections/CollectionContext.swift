@@ -126,6 +126,7 @@ extension Problem {
     switch error {
     case .notFound: self = .collectionNotFound(nil)
     case .channelNotFound: self = .channelNotFound
+    case .cleared: self.init(.notSynced(retryAfter: 1000))
     case .notJoined: self = .notJoined
     case .tooMany(let most):
       self.init(

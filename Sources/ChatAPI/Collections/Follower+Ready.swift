@@ -25,7 +25,7 @@ extension Follower {
   /// or could not be stored.
   func makeReady(then: @escaping Collections.Stored) throws {
     hasMadeReady = true
-    Follower.makeReady(Array(targets), context.collections, then: then)
+    Follower.makeReady(Array(targets), context.collections, isMany: targets.count > 1, then: then)
   }
 
   /// Runs `body` with the views that `find` finds. Views that were opened before the cache was cleared begin
@@ -48,7 +48,7 @@ extension Follower {
     }
     return try inChannels(of: views[...], context.route, request, caller, isMany: targets.count > 1) {
       try DurableWrite<Void>().answer(
-        request, submit: { Follower.makeReady(targets, collections, then: $0) }
+        request, submit: { Follower.makeReady(targets, collections, isMany: targets.count > 1, then: $0) }
       ) { try body(context.run(find)) }
     }
   }
@@ -75,11 +75,14 @@ extension Follower {
     } catch { throw change(error) }
   }
 
+  /// `isMany`: see `inChannels`.
   private static func makeReady(
-    _ targets: [Target], _ collections: Collections, then: @escaping Collections.Stored
+    _ targets: [Target], _ collections: Collections, isMany: Bool, then: @escaping Collections.Stored
   ) {
     let left = Guarded((count: targets.count, failure: nil as (any Error)?))
-    let one: @Sendable ((any Error)?) -> Void = { error in
+    let one: @Sendable (String, (any Error)?) -> Void = { id, error in
+      var error = error
+      if isMany, case ViewError.channelNotFound? = error { error = Problem.collectionNotFound(id) }
       let (isLast, failure) = left.withLock { left in
         left.count -= 1
         left.failure = left.failure ?? error
@@ -90,10 +93,10 @@ extension Follower {
     for target in targets {
       do {
         switch target {
-        case .messages(let view): try collections.makeReady(view) { one($0.failure) }
-        case .channels(let view): try collections.makeReady(view) { one($0.failure) }
+        case .messages(let view): try collections.makeReady(view) { one(view.id, $0.failure) }
+        case .channels(let view): try collections.makeReady(view) { one(view.id, $0.failure) }
         }
-      } catch { one(error) }
+      } catch { one(target.id, error) }
     }
   }
 }

@@ -60,7 +60,7 @@ package final class RouteContext: Sendable {
     let change: (any Error) -> any Error = { [self] error in
       do {
         guard let problem = error as? Problem, problem.code == Problem.channelNotFound.code,
-          try cache.hasLeft(epoch: epoch)
+          try cache.read({ try !$0.isOf(epoch: epoch) })
         else { return error }
       } catch { return error }
       return Problem(.notSynced(retryAfter: 1000))

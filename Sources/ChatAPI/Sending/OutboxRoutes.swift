@@ -102,6 +102,14 @@ enum OutboxRoutes {
 
   private static func resend(_ sending: Sending, _ request: Request, _ caller: Caller) throws -> Outcome {
     let (id, laneKey) = try laneKey(sending, request, caller)
+    return try sending.context.inChannel(request, caller, named: laneKey.channel) { _, caller in
+      try resend(id, in: laneKey, sending, request, caller)
+    }
+  }
+
+  private static func resend(
+    _ id: RequestID, in laneKey: OutboxLaneKey, _ sending: Sending, _ request: Request, _ caller: Caller
+  ) throws -> Outcome {
     let isAdmin = caller.scopes.contains(.admin)
     let (user, policy, spool) = (caller.user, sending.policy, sending.context.cache.spool)
     let writing = Sending.Writing(request: request, caller: caller, url: laneKey.channel, name: nil)

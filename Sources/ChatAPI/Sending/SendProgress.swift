@@ -89,11 +89,17 @@ final class SendProgress {
       })
   }
 
+  /// How the send stands. It was accepted, so this does not need the channel: everything may have been
+  /// cleared since, or the caller may have left.
   private func state() throws -> State {
     try sending.context.read { reader in
-      let (view, laneKey) = try Sending.lane(reader, caller.user, url)
+      guard let user = try reader.userKey(of: caller.user) else { return .gone }
+      let laneKey = OutboxLaneKey(user: user, channel: url)
       if let message = try reader.unsentMessage(id.text, in: laneKey) { return .unsent(message) }
-      guard let sent = try reader.status(of: id, of: view.user)?.message else { return .gone }
+      guard let sent = try reader.status(of: id, of: user)?.message else { return .gone }
+      guard let view = try reader.view(of: url, for: user), view.isJoined else {
+        return .sent(sent, object: nil)
+      }
       return .sent(sent, object: try reader.message(sent, parts: Sending.parts, in: view)?.array)
     }
   }
@@ -109,11 +115,15 @@ final class SendProgress {
     }
   }
 
-  /// Answers about a sent message that is no longer in the cache, because it was evicted or deleted.
+  /// Answers about a sent message that is not in the cache, because it was evicted, cleared or deleted. No
+  /// problem may let the client send it again under another id.
   private func find(_ sent: Int64) throws -> Outcome {
     let change: (any Error) -> any Error = { [self] error in
-      guard let problem = error as? Problem else { return error }
-      return marked(problem.code == Problem.messageNotFound.code ? .messageGone : problem)
+      let denied = Problem(SendingDenial.channelNotFound)
+      let problem = (error as? SendingDenial).map { Problem($0) } ?? error as? Problem
+      guard let problem else { return error }
+      let isGone = [Problem.messageNotFound.code, denied.code, Problem.notJoined.code].contains(problem.code)
+      return marked(isGone ? .messageGone : problem)
     }
     do {
       return try MessageSearch(sending, request, caller, url).find(.message(sent)) { [self] _ in
@@ -126,7 +136,7 @@ final class SendProgress {
   }
 
   private func marked(_ problem: Problem) -> Problem {
-    var marked = problem
+    var marked = problem.members.contains("\"request_id\"") ? problem : problem.naming(id)
     if isReplay { marked.headers.append(("Idempotency-Replayed", "true")) }
     if let wait = preferences.wait { marked.headers.append(("Preference-Applied", "wait=\(wait)")) }
     return marked

@@ -117,7 +117,7 @@ extension CacheReader {
     let segments = coverage.segments
     guard var low = segments.lastIndex(where: \.isCovered) else {
       line.reachesBeginning = segments.count == 1 && coverage.tail.confirmedAt != nil
-      if let known = coverage.newestKnown, let evicted, known <= evicted {
+      if !line.reachesBeginning, let known = coverage.newestKnown, let evicted, known <= evicted {
         line.isAboveEvicted = true
         line.evictedEnd = known
       }

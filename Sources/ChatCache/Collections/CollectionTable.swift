@@ -89,6 +89,9 @@ extension CacheReader {
 }
 
 extension CacheReader {
+  /// Whether the log still has that epoch. `Cache.cursor` tells of a new one only after its commit.
+  package func isOf(epoch: UInt64) throws -> Bool { try db.meta(.epoch) == Int64(bitPattern: epoch) }
+
   /// Whether the view of messages has begun anew in the present epoch (B58).
   package func hasBegunAnew(_ collection: String) throws -> Bool {
     try db.first("SELECT channel IS NOT NULL FROM collection WHERE id = ?1") {

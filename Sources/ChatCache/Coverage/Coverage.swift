@@ -93,10 +93,11 @@ package struct Coverage: Hashable, Sendable {
   }
 
   /// The newest position that the upstream's time has certainly reached: the newest covered one or, if that
-  /// was evicted, the one before the confirmed tail (B57).
+  /// was evicted, the one before the confirmed tail (B57). `.start`: the channel had no messages.
   package var newestKnown: Position? {
     if let newestCovered { return newestCovered }
-    return tail.confirmedAt != nil && tailStart > .start && tailStart < .end ? tailStart.previous : nil
+    guard tail.confirmedAt != nil, tailStart < .end else { return nil }
+    return tailStart > .start ? tailStart.previous : .start
   }
 
   /// Whether some covered position of `range` awaits being listed again (B31).

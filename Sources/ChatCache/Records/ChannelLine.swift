@@ -8,7 +8,8 @@ package struct ChannelLine: Sendable, Equatable {
   package var oldest: Position?
   /// The number of messages in that stretch.
   package var rows = 0
-  /// Whether that stretch begins at the channel's beginning.
+  /// Whether that stretch begins at the channel's beginning. Without a covered stretch: whether the channel
+  /// is known to have had no messages.
   package var reachesBeginning = false
   /// Whether a gap follows that stretch, so that newer messages may be missing: a page in the middle of a
   /// channel was stored, and its newest page was not.

@@ -69,8 +69,6 @@ package final class Cache: Sendable {
   let memory = StateMemory<UInt64, FoundAccess>(mostOfThread: 192, mostOfAll: 1536)
   /// The counts of unread messages in crowded channels, of the users who asked last.
   let followedCounts = FollowedCountsMemory()
-  /// The keys of users, remembered until a user is removed.
-  let knownUsers = StateMemory<UInt64, KnownUsers>(mostOfThread: 4096, mostOfAll: 4096)
   private let checkpointer: Checkpointer
   private let upkeep: Upkeep
   private let evictor: Evictor
@@ -243,11 +241,6 @@ package final class Cache: Sendable {
   package var cursor: EventCursor {
     EventCursor(
       epoch: log.epoch.load(ordering: .relaxed), run: log.run.load(ordering: .relaxed), sequence: log.head)
-  }
-
-  /// Whether another epoch than `epoch` is stored. `cursor` tells of it a moment later.
-  package func hasLeft(epoch: UInt64) throws -> Bool {
-    try read { try $0.db.meta(.epoch).map(UInt64.init(bitPattern:)) != epoch }
   }
 
   /// Calls `observer` on the writer's thread after commits with events or webhook notes. It must be quick.

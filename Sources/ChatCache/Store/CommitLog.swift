@@ -88,6 +88,8 @@ final class CommitLog: Sendable {
   let rights = KnownRights()
   /// Changes with every commit that removed a user.
   let users = Revision()
+  /// The keys of users, remembered until a user is removed.
+  let knownUsers = StateMemory<UInt64, KnownUsers>(mostOfThread: 16_384, mostOfAll: 16_384)
   private let next: Guarded<Int64>
   private let committed: Atomic<Int64>
   private let observers = Guarded<[@Sendable (Commit) -> Void]>([])

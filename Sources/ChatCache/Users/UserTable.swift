@@ -4,15 +4,6 @@ import SQLite
 // The table `user`: the users who connected, and how far the channels of each are listed.
 
 extension CacheReader {
-  /// The key of a user who ever connected.
-  package func userKey(of user: UserID) throws -> UserKey? {
-    try db.first("SELECT id FROM user WHERE user_id = ?1") {
-      $0.bind(1, user.text)
-    } _: {
-      UserKey($0.int64(0))
-    }
-  }
-
   /// All users who ever connected and were not removed.
   package func knownUsers() throws -> [KnownUser] {
     try db.all(

@@ -17,10 +17,10 @@ extension ChannelCollection {
     _ reader: CacheReader, since: Int64, until: Int64, connection: ClientConnection? = nil,
     room: Int = Limits.eventBytes, collection: String? = nil
   ) throws -> ViewAnswer {
-    guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
-    try reader.requireKnownRights(of: user.key)
+    guard try reader.userKey(of: userID) == user else { throw ViewError.notFound }
+    try reader.requireKnownRights(of: user)
     let until = max(until, since)
-    let log = try reader.changes(for: user.key, view: id, after: since, limit: Self.changesLookedAt)
+    let log = try reader.changes(for: user, view: id, after: since, limit: Self.changesLookedAt)
     var end = log.isWhole ? until : min(log.end, until)
     var events = EventWriter()
     var touched: [Touched] = []
@@ -50,12 +50,12 @@ extension ChannelCollection {
     var after = shown
     var letGo: [String] = []
     let told = Self.lastOfEach(touched, isLast: isLast)
-    if let cut = try tell(told, &after, &letGo, window, reader, user, &events, room, collection) { end = cut }
+    if let cut = try tell(told, &after, &letGo, window, reader, &events, room, collection) { end = cut }
     if let trimmedAt, trimmedAt <= end { events.add(first: trimmed(letGo, window, collection)) }
     let changes = log.changes.filter { $0.change.kind == .connection && $0.sequence <= end }
     if let event = connection?.event(changes, collection: collection) { events.add(event: event) }
     if end == until, isLast, !after.isWhole {
-      after = ClientKnowledge.Shown(all: try shownNow(reader, user, window))
+      after = ClientKnowledge.Shown(all: try shownNow(reader, window))
     }
     let (known, isEmpty) = (after, events.isEmpty)
     return ViewAnswer(
@@ -113,10 +113,10 @@ extension ChannelCollection {
 
   /// The events of members who have read on; nil if something else of the channel changed, too.
   private func readMarks(
-    _ channel: Touched, _ reader: CacheReader, _ user: CachedUser, _ collection: String?
+    _ channel: Touched, _ reader: CacheReader, _ collection: String?
   ) throws -> [[UInt8]]? {
     guard 1...ReadMark.mostTold ~= channel.readers.count,
-      let view = try reader.view(of: ChannelURL(channel.url.text), for: user.key)
+      let view = try reader.view(of: ChannelURL(channel.url.text), for: user)
     else { return nil }
     let marks = try EventWriter.read(channel.readers.sorted(), in: view, reader, collection: collection)
     return marks.count == channel.readers.count ? marks : nil
@@ -135,8 +135,8 @@ extension ChannelCollection {
   /// log up to which the changes fit; nil: all fit.
   private func tell(
     _ touched: [Touched], _ after: inout ClientKnowledge<ExactText>.Shown, _ letGo: inout [String],
-    _ window: ChannelWindow, _ reader: CacheReader, _ user: CachedUser, _ events: inout EventWriter,
-    _ room: Int, _ collection: String?
+    _ window: ChannelWindow, _ reader: CacheReader, _ events: inout EventWriter, _ room: Int,
+    _ collection: String?
   ) throws -> Int64? {
     let shown = after
     for (index, channel) in touched.enumerated() {
@@ -152,7 +152,7 @@ extension ChannelCollection {
       case .nothing: continue
       case .added: events.add(.added, channel.source, present?.object ?? [])
       case .updated:
-        if let marks = try readMarks(channel, reader, user, collection) {
+        if let marks = try readMarks(channel, reader, collection) {
           for mark in marks { events.add(event: mark) }
         } else {
           events.add(.updated, channel.source, present?.object ?? [])
@@ -177,9 +177,8 @@ extension ChannelCollection {
     return (ChannelCollection.hash(found.object.bytes), found.object.array)
   }
 
-  private func shownNow(
-    _ reader: CacheReader, _ user: CachedUser, _ window: ChannelWindow
-  ) throws -> [ExactText: Int64] {
+  private func shownNow(_ reader: CacheReader, _ window: ChannelWindow) throws -> [ExactText: Int64] {
+    guard let user = try reader.cachedUser(userID) else { throw ViewError.notFound }
     var shown: [ExactText: Int64] = [:]
     try reader.eachListed(query, of: user) { channel in
       guard window.contains(channel.key) else { return false }

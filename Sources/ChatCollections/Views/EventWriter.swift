@@ -187,6 +187,8 @@ package enum ViewError: Error, Sendable {
   case notFound
   /// For this user there is no such channel.
   case channelNotFound
+  /// Everything was cleared while the view was opened, so its channel may just not be listed again yet.
+  case cleared
   /// The user is invited and has not joined.
   case notJoined
   /// The user has too many views.

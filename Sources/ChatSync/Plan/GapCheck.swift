@@ -139,7 +139,8 @@ package struct GapCheck: Sendable {
     return .finish(verdict)
   }
 
-  /// The number of messages seen, plus that in the gap at the density on both its sides.
+  /// The number of messages seen, plus that in the gap at the density on both its sides. A channel that had
+  /// no messages begins at the first one.
   private var estimate: Int {
     guard let covered, let reached, let newest = pages.first?.rows, let first = newest.first,
       let last = newest.last, first > reached
@@ -147,7 +148,8 @@ package struct GapCheck: Sendable {
     func distance(_ from: Position, _ to: Position) -> Double {
       Double(to.createdAt) - Double(from.createdAt)
     }
-    let listed = distance(covered, reached) + distance(first, last)
+    let begin = covered > .start ? covered : seen.min() ?? reached
+    let listed = distance(begin, reached) + distance(first, last)
     let more = Double(seen.count) * distance(reached, first) / max(listed, 1)
     return seen.count + Int(min(more, 1_000_000))
   }

@@ -31,7 +31,7 @@ import Testing
 
   /// Has the cache's writer wait, so that the writes after this one wait, too.
   private func hold(_ cache: Cache, while busy: Watched<Bool>) {
-    submit(cache) { _ in _ = busy.wait(until: .max) { $0 ? nil : true } }
+    submit(cache) { _ in _ = busy.wait { $0 ? nil : true } }
   }
 
   /// Writes without waiting for the commit.
@@ -114,11 +114,12 @@ import Testing
     for path in [view] + polls { #expect(world.ask(path).text("code") == "channel_not_found", "\(path)") }
   }
 
-  @Test("B58: a clear between a request's look and its commit has the request repeated: it is no 404")
+  @Test("B58: a request whose channel is cleared before its commit is told to ask again: it is no 404")
   func clearedMeanwhile() throws {
     let world = try world()
     defer { world.stop() }
     let busy = Watched(true)
+    defer { busy.update { $0 = false } }
     let cache = world.cache
     for (path, body) in [
       ("/v1/message-collections", Self.body), ("/v1/channels/general/messages", #"{"message":"hi"}"#),
@@ -129,7 +130,7 @@ import Testing
       submit(cache) { try $0.clearAll(withUnsent: false) }
       let asked = world.held(
         path, headers: Self.headers.merging(["Prefer": "wait=0"]) { $1 }, method: "POST", body: body)
-      usleep(300_000)
+      try #require(until { world.server.counts.parked == 1 }, "it waits for its commit")
       busy.update { $0 = false }
       let answer = asked.answer()
       #expect(answer.status == 503 && answer.text("code") == "not_synced", "\(path)")
@@ -149,6 +150,7 @@ import Testing
     try world.list([1, 2, 3], in: "general")
     let view = try world.collections.messages(name, of: UserID("alice"))
     let busy = Watched(true)
+    defer { busy.update { $0 = false } }
     let left = Watched(2)
     let cache = world.cache
     hold(cache, while: busy)

@@ -28,6 +28,15 @@ import Testing
     #expect(messages(world, feed) == ["message.received 6 7"], "nothing differs")
   }
 
+  @Test("B50: the first messages of a channel that had none are told")
+  func afterNone() throws {
+    let (world, feed) = try world()
+    defer { world.stop() }
+    try world.list([] as [Int64], in: "general")
+    try world.list([4, 5], in: "general")
+    #expect(messages(world, feed) == ["message.received 4 5"])
+  }
+
   @Test("B50: a message that was cached and differs is told, whoever fetched it")
   func changed() throws {
     let (world, feed) = try world()

@@ -148,6 +148,29 @@ import Testing
     #expect(world.collections.subscriptions.count == 0, "no slot to wait in is left behind")
   }
 
+  @Test(
+    "B37, B58: who waits for a send while all is cleared is told its request id, and not to send it again",
+    arguments: [false, true])
+  func clearedWhileWaiting(isSent: Bool) throws {
+    let world = try CollectionWorld.forSending()
+    defer { world.stop() }
+    let held = world.held(
+      Self.path,
+      headers: ["Perch-User": "alice", "Content-Type": "application/json", "Prefer": "wait=20"],
+      method: "POST", body: #"{"message":"hi"}"#)
+    #expect(world.syncRequests.wait { $0 == .accepted(UserID("alice"), ChannelURL("general")) })
+    let name = try #require(try world.rows().first).requestID.text
+    try world.cache.write { writer in
+      if isSent { try CollectionWorld.put(9, from: "alice", answering: name, writer) }
+      try writer.clearAll(withUnsent: true)
+    }
+    let answer = held.answer()
+    #expect(answer.text("request_id") == name, "\(answer.body)")
+    #expect(answer.status == 404 && answer.text("code") == "message_not_found")
+    #expect(answer.text("detail").contains("do not repeat it"))
+    #expect(world.collections.subscriptions.count == 0)
+  }
+
   @Test("a reply needs a message that was sent: 409 to an unsent one, 404 where there is none")
   func replies() throws {
     let world = try CollectionWorld.forSending()

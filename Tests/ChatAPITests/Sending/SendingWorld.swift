@@ -23,6 +23,11 @@ extension CollectionWorld {
 
   /// Stores a message of the upstream's.
   func put(_ id: Int64, from sender: String, answering request: String = "") throws {
+    try cache.write { try Self.put(id, from: sender, answering: request, $0) }
+  }
+
+  /// The same, in a commit with other changes.
+  static func put(_ id: Int64, from sender: String, answering request: String, _ writer: CacheWriter) throws {
     var json = JSONWriter()
     json.name("message_id")
     json.value(quoting: id)
@@ -30,14 +35,12 @@ extension CollectionWorld {
     json.field("message", "hello \(id)")
     json.field("created_at", id * 10)
     let body = json.finish().array
-    try cache.write {
-      _ = try $0.store(
-        MessageRecord(
-          messageID: id, createdAt: id * 10, updatedAt: 0, kind: .user, isSilent: false,
-          isReplyToChannel: false,
-          parentID: nil, parentAt: nil, sender: sender, customType: "", requestID: request, mentions: .nobody,
-          body: body, parent: nil), in: ChannelURL("general"), .messageSent)
-    }
+    _ = try writer.store(
+      MessageRecord(
+        messageID: id, createdAt: id * 10, updatedAt: 0, kind: .user, isSilent: false,
+        isReplyToChannel: false,
+        parentID: nil, parentAt: nil, sender: sender, customType: "", requestID: request, mentions: .nobody,
+        body: body, parent: nil), in: ChannelURL("general"), .messageSent)
   }
 
   /// The same world, in which alice has a token with the scope chat. Without tokens all users have every
