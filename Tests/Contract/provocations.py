@@ -701,8 +701,9 @@ class Offline(unittest.TestCase):
         pair.cut()
         until("it is offline", lambda: pair.ask("getReadiness").json["upstream"] == "offline")
         self.expect_unavailable(pair, "stranger", "upstream_unreachable", Names(), operations())
+        names = Names(request=unsent_row(pair, "halfway", Names().channel, "row-1"))
         self.expect_unavailable(
-            pair, "halfway", "not_synced", Names(),
+            pair, "halfway", "not_synced", names,
             [each for each in operations() if not each.is_of_view and each.id not in LISTS])
 
     def test_B1_news_for_who_is_disconnected_that_the_log_does_not_tell_any_more(self):
