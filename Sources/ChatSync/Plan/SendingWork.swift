@@ -50,9 +50,16 @@ extension Plan {
   mutating func linkIsBack(_ lane: OutboxLaneName) { lanes[lane]?.isLinkBack = true }
 
   /// Of the lanes that may send, the one that was due first.
-  func pickLane(now: Int64) -> OutboxLaneName? {
-    lanes.filter { $1.dueAt <= now && maySend($0, $1, now: now) }
-      .min { $0.value.dueAt < $1.value.dueAt }?.key
+  func pickLane(now: Int64) -> OutboxLaneName? { nextLane(before: now + 1, now: now)?.lane }
+
+  /// Of the lanes that may send, the one that is due first, and when. Only lanes that are due before all
+  /// others so far are looked into, because many may wait.
+  private func nextLane(before end: Int64, now: Int64) -> (lane: OutboxLaneName, dueAt: Int64)? {
+    var first: (lane: OutboxLaneName, dueAt: Int64)?
+    for (lane, work) in lanes where work.dueAt < first?.dueAt ?? end && maySend(lane, work, now: now) {
+      first = (lane, work.dueAt)
+    }
+    return first
   }
 
   private func maySend(_ lane: OutboxLaneName, _ work: LaneWork, now: Int64) -> Bool {
@@ -70,9 +77,7 @@ extension Plan {
 
   /// When the next lane may send; nil: none may. A lane that waits for a job of its user or channel may send
   /// after that job.
-  func lanesDueAt(now: Int64) -> Int64? {
-    lanes.lazy.filter { self.maySend($0, $1, now: now) }.map(\.value.dueAt).min()
-  }
+  func lanesDueAt(now: Int64) -> Int64? { nextLane(before: .max, now: now)?.dueAt }
 
   mutating func startedSending(_ lane: OutboxLaneName) { lanes[lane]?.isBusy = true }
 
