@@ -7,7 +7,7 @@ import Testing
 @testable import ChatCache
 
 /// The cost of an event in a view whose user has many unsent rows.
-@Suite(.serialized, .timeLimit(.minutes(2))) struct SendingCostTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct SendingCostTests {
   /// Alice's view of `general`, and its cursor.
   private struct Watched {
     let world: CollectionWorld

@@ -6,7 +6,7 @@ import Testing
 @testable import ChatCache
 
 /// Forms without a `Content-Length` (B45).
-@Suite(.timeLimit(.minutes(2))) struct UploadBoundTests {
+@Suite(.timeLimit(.minutes(5))) struct UploadBoundTests {
   private static let limit = 26_214_400
   private static let before = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n"
   private static let end = "\r\n--b--\r\n"
