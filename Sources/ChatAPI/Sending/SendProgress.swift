@@ -119,10 +119,10 @@ final class SendProgress {
   /// problem may let the client send it again under another id.
   private func find(_ sent: Int64) throws -> Outcome {
     let change: (any Error) -> any Error = { [self] error in
-      let denied = Problem(SendingDenial.channelNotFound)
-      let problem = (error as? SendingDenial).map { Problem($0) } ?? error as? Problem
-      guard let problem else { return error }
-      let isGone = [Problem.messageNotFound.code, denied.code, Problem.notJoined.code].contains(problem.code)
+      guard let problem = error as? Problem else { return error }
+      let isGone = [Problem.messageNotFound, .channelNotFound, .notJoined].contains {
+        $0.code == problem.code
+      }
       return marked(isGone ? .messageGone : problem)
     }
     do {

@@ -48,11 +48,11 @@ extension Problem {
         "This request_id was used for something else: repeat that as it was, or take another request_id.")
   }
 
-  /// The request was done, and its message was deleted or removed since (B37).
+  /// The request was done, and its message was deleted, removed or cleared since (B37).
   static var messageGone: Problem {
     Problem(
       404, "message_not_found",
-      detail: "This request was done, and its message was deleted or removed since: do not repeat it.")
+      detail: "This was done, and its message was deleted, removed or cleared since: do not repeat it.")
   }
 
   /// The message is neither failed nor canceled, or it arrived before it was canceled.
