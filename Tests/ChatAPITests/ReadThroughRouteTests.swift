@@ -256,6 +256,11 @@ import Testing
     let asked = fetches(world)
     try world.join("alice", "general", floor: 40)
     #expect(page(world, "/2").status == 404 && fetches(world).count == asked.count + 1)
+    world.syncRequests.tell { $0.onFetch = { _ in .failed(.notSynced(retryAfter: 1000)) } }
+    for method in ["GET", "DELETE"] {
+      let answer = world.ask("/v1/channels/general/messages/99", method: method)
+      #expect(answer.text("code") == "not_synced", "B58: \(method) while all was cleared")
+    }
   }
 
   @Test("B11: while the first sync runs, a page of channels is read through and not complete")

@@ -384,12 +384,13 @@ final class MemoryStore: SyncStore {
   }
   func store(
     _ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource, askedAt: Int64
-  ) async throws {
+  ) async throws -> Bool {
     state.withLock { state in
       state.sequence += 1
-      guard var channel = state.channels[url] else { return }
+      guard var channel = state.channels[url] else { return false }
       MemoryStore.apply(message, &channel, state.sequence, askedAt: askedAt, isNamed: true)
       state.channels[url] = channel
+      return true
     }
   }
   func delete(message id: Int64, in url: ChannelURL, _ source: ChangeSource) async throws {

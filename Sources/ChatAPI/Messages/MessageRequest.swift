@@ -83,6 +83,7 @@ final class MessageRequest {
       context.syncRequests.fetch(
         MessageSyncRequest(url, .message(id)), for: caller.user, within: within, then: $0)
     } then: { [self] outcome in
+      if case .failed(.notSynced(let wait)) = outcome { throw Problem(.notSynced(retryAfter: wait)) }
       status = CacheStatus(outcome)
       return try answer(id)
     }

@@ -90,13 +90,14 @@ extension CacheWriter {
   }
 
   /// Stores one message that was asked for by its id, unless the channel was cleared since, or a state of the
-  /// message that may be newer was evicted.
+  /// message that may be newer was evicted. Returns whether it was stored.
+  @discardableResult
   package func store(
     _ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource, askedAt: Int64 = .max
-  ) throws {
+  ) throws -> Bool {
     guard let channel = try reader.attendedChannel(url), try !reader.wasCleared(channel, since: askedAt),
       try !reader.wasEvicted([message.position], of: channel, since: askedAt)
-    else { return }
+    else { return false }
     let old = try reader.coverage(of: channel)
     var coverage = old
     var batch = MessageBatch(channel, source)
@@ -106,6 +107,7 @@ extension CacheWriter {
     for position in batch.overlooked { coverage.markUnverified(position...position) }
     try finish(batch)
     try save(coverage, over: old, of: channel, source)
+    return true
   }
 
   /// Shows what is stored without a listing (`Coverage.arrive`). Cleared rows after it are deleted first. If

@@ -244,7 +244,7 @@ extension CacheStore {
   /// Stores in one commit.
   package func store(
     _ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource, askedAt: Int64
-  ) async throws {
+  ) async throws -> Bool {
     try await write { try $0.store(message, in: url, source, askedAt: askedAt) }
   }
   /// The upstream has no such message any more.

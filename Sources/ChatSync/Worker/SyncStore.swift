@@ -145,10 +145,11 @@ package protocol SyncStore: Sendable {
   func channelsInDoubt() throws -> [ChannelURL]
   /// Removes the doubts of the listing requested at that mark, because the listing is known to be wrong.
   func believe(against askedAt: Int64, in url: ChannelURL) async throws
-  /// Stores one message that was requested by id at that mark, unless the channel was cleared since.
+  /// Stores one message that was requested by id at that mark, unless the channel was cleared since. Returns
+  /// whether it was stored.
   func store(
     _ message: MessageRecord, in url: ChannelURL, _ source: ChangeSource, askedAt: Int64
-  ) async throws
+  ) async throws -> Bool
   /// The upstream has no such message any more.
   func delete(message id: Int64, in url: ChannelURL, _ source: ChangeSource) async throws
   /// Changes may have been missed: marks everything covered as unverified, and deletes the changelog's token

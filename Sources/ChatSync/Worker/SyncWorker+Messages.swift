@@ -279,7 +279,9 @@ extension SyncWorker {
     let askedAt = store.mark()
     do {
       let message = try await upstream.message(id, in: url, importance)
-      try await store.store(message, in: url, source, askedAt: askedAt)
+      let isStored = try await store.store(message, in: url, source, askedAt: askedAt)
+      // An answer from before a clear is not stored: the client that waits for it asks again (B58).
+      if !isStored, importance == .foreground { throw SyncError.notSynced(retryAfter: 1_000) }
       return true
     } catch UpstreamError.unauthorized {
       // If the same key may list the channel, the refusal concerns this message, not the key (B32, B35).

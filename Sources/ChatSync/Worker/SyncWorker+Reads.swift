@@ -106,7 +106,7 @@ extension SyncWorker {
     if let running = reads[name] { return await running.value }
     if let failure = linkFailure { return .failed(failure) }
     // While everything is being cleared, nothing that comes is stored.
-    if plan.isClearing { return .failed(.busy(retryAfter: 1_000)) }
+    if plan.isClearing { return .failed(.notSynced(retryAfter: 1_000)) }
     guard reads.count < SyncWorker.readsAtOnce else { return .failed(.busy(retryAfter: 1_000)) }
     let task = Task { await self.attempt(body) }
     reads[name] = task
@@ -127,6 +127,8 @@ extension SyncWorker {
     } catch let error as UpstreamError {
       plan.met(error, now: now)
       return .failed(syncError(error))
+    } catch let error as SyncError {
+      return .failed(error)
     } catch is CancellationError {
       return .failed(.stopping)
     } catch {

@@ -124,7 +124,7 @@ extension Writing {
       }
     },
     Writing(name: "a message by itself", prepare: messages) { cache in
-      try cache.write { try $0.store(message(20), in: url, .messageReceived) }
+      try cache.write { _ = try $0.store(message(20), in: url, .messageReceived) }
     },
     Writing(name: "a deletion", prepare: messages) { cache in
       try cache.write { try $0.delete(message: 8, in: url, .messageDeleted) }

@@ -82,6 +82,27 @@ struct ClearedTests {
     }
   }
 
+  @Test(
+    "B58: who waits for a message while it is cleared is told to ask again, not that there is none",
+    arguments: [false, true])
+  func clearedWhileAsked(isEverything: Bool) async throws {
+    let sides = try Sides(messages: 300)
+    try await sides.open()
+    try sides.there.slow(milliseconds: 300)
+    let url = ChannelURL("c0")
+    let id = try #require(try sides.here.channel("c0", from: .start)?.rows.first?.position.messageID)
+    let outcome = Guarded<SyncOutcome?>(nil)
+    let wanted = MessageSyncRequest(url, .message(id))
+    sides.here.syncRequests.fetch(wanted, for: UserID("alice"), within: 20_000) { came in
+      outcome.withLock { $0 = came }
+    }
+    try await Task.sleep(for: .milliseconds(100))
+    try sides.here.cache.accept { isEverything ? try $0.clearAll(withUnsent: false) : try $0.clear(url) }
+    #expect(await World.wait { outcome.withLock { $0 } == .failed(.notSynced(retryAfter: 1_000)) })
+    try sides.there.calm(OriginSide.Weather())
+    await sides.end()
+  }
+
   @Test("B26 B58: a gap that is being filled while its channel is cleared brings nothing of before back")
   func clearedWhileFilling() async throws {
     let sides = try Sides(messages: 1_000)
