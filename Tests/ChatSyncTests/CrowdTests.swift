@@ -40,8 +40,8 @@ import Testing
         longestPoll = max(longestPoll, now - (polled[user] ?? 0))
         polled[user] = now
       }
-      if case .check(let url) = job, let sent = waiting[url] {
-        // A check that began before the message was sent may not have brought it.
+      if let url = job.listed, let sent = waiting[url] {
+        // A listing that began before the message was sent may not have brought it.
         arrivals += sent.filter { $0 <= began }.map { now - $0 }
         waiting[url] = sent.filter { $0 > began }
       }
@@ -174,5 +174,15 @@ import Testing
       #expect(longest <= 30_000, "\(name): up to \(longest) ms without one")
     }
     #expect(seen.longestWait <= 30_000, "a send or a note waited \(seen.longestWait) ms")
+  }
+}
+
+extension SyncJob {
+  /// The channel whose newest messages the job lists.
+  fileprivate var listed: ChannelURL? {
+    switch self {
+    case .check(let url), .news(let url): url
+    default: nil
+    }
   }
 }

@@ -45,7 +45,7 @@ struct PlanRun {
     case .connect: .acknowledged
     case .channelChanges: .changed([], hasMore: false)
     case .prefetch: .prefetched(isComplete: true)
-    case .check: .checked(isPrefetched: true, isInDoubt: false)
+    case .check, .news: .checked(isPrefetched: true, isInDoubt: false)
     case .send: .drained(nextTryIn: nil)
     default: .done
     }
@@ -55,6 +55,7 @@ struct PlanRun {
   private func requests(_ job: SyncJob) -> (importance: Importance, count: Int) {
     switch job {
     case .check(let url): (plan.isOpen(url) ? .open : .background, 2)
+    case .news(let url): (plan.isOpen(url) ? .open : .background, 1)
     case .list, .endSweep, .prefetch, .verify, .fill: (.background, 1)
     default: (.open, 1)
     }

@@ -473,25 +473,4 @@ struct PlanTests {
       #expect((plan.status(of: alice)?.phase == .closed) == isKeyGood)
     }
   }
-
-  @Test("B34: a quiet channel is listed at once, and once more for all that webhooks name within 100 ms")
-  func notes() {
-    var plan = settled(1)
-    let url = ChannelURL("c0")
-    for job in plan.next(now: 0) { plan.ended(job, usual(job, 0), now: 0) }
-    plan.noteWebhook(.newest, in: url, message: 0, now: 1000)
-    check(plan.next(now: 1000) == [.check(url)])
-    plan.ended(.check(url), .done, now: 1030)
-    plan.noteWebhook(.newest, in: url, message: 0, now: 1040)
-    plan.noteWebhook(.newest, in: url, message: 0, now: 1050)
-    check(plan.next(now: 1099) == [])
-    check(plan.wakeAt(now: 1099) == 1100)
-    check(plan.next(now: 1100) == [.check(url)])
-    plan.ended(.check(url), .done, now: 1101)
-    plan.noteWebhook(.message, in: url, message: 7, now: 1102)
-    plan.noteWebhook(.message, in: url, message: 7, now: 1103)
-    check(plan.next(now: 1103) == [.message(url, id: 7)])
-    plan.ended(.message(url, id: 7), .done, now: 1104)
-    check(plan.next(now: 1104) == [])
-  }
 }

@@ -75,9 +75,10 @@ struct SendingPlanTests {
     #expect(plan.lanes[Self.lane]?.dueAt == 3)
   }
 
-  @Test("B30: twelve sends share a slot, and none joins another before other work")
+  @Test("B30: twelve sends share a slot. At a limited rate none joins another before other work")
   func sharedSlots() {
     var plan = plan()
+    plan.met(.rateLimited(milliseconds: 1), now: 0)
     let lanes = (1...80).map { OutboxLaneName(user: Self.alice, channel: ChannelURL("lane\($0)")) }
     for lane in lanes { plan.outboxChanged(lane, now: 1) }
     let first = plan.next(now: 1).filter(\.isSend)
@@ -92,6 +93,23 @@ struct SendingPlanTests {
     #expect(plan.next(now: 3) == [.check(url)])
     plan.ended(first[12], .drained(nextTryIn: nil), now: 4)
     #expect(plan.next(now: 4).map(\.isSend) == [true], "nothing else is due")
+  }
+
+  @Test("B30: where no rate is known, a send joins others although other work is due, in their slot")
+  func joinedSlots() {
+    var plan = plan()
+    let lanes = (1...80).map { OutboxLaneName(user: Self.alice, channel: ChannelURL("lane\($0)")) }
+    for lane in lanes { plan.outboxChanged(lane, now: 1) }
+    let first = plan.next(now: 1).filter(\.isSend)
+    let url = ChannelURL("c0")
+    plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 2)
+    plan.ended(first[0], .drained(nextTryIn: nil), now: 2)
+    #expect(plan.next(now: 2).map(\.isSend) == [true])
+    for lane in lanes where plan.lanes[lane]?.isBusy == false { plan.lanes[lane] = nil }
+    for number in 1...11 { plan.ended(first[number], .drained(nextTryIn: nil), now: 3) }
+    #expect(plan.next(now: 3).isEmpty, "the slot's last lane is still sending")
+    plan.ended(first[12], .drained(nextTryIn: nil), now: 4)
+    #expect(plan.next(now: 4) == [.check(url)])
   }
 
   @Test("B43: what is unsent waits for the first look at its user's channels, and for no later one")

@@ -366,4 +366,30 @@ struct WorkerTests {
       ])
     await world.worker.stop()
   }
+
+  @Test("B11, B31: changelogs that bring nothing new write nothing")
+  func quietChangelogs() async throws {
+    let world = world([5])
+    let url = ChannelURL("c0")
+    try await world.worker.start()
+    _ = await world.worker.connect(world.alice, waitMilliseconds: 5_000)
+    #expect(
+      await World.wait { World.difference(world.upstream, world.store, url, newest: 5) == nil })
+    #expect(await World.wait { world.store.state.withLock { $0.users[world.alice]?.token != nil } })
+    // The user's polls go on, each with one request.
+    func calls() -> Int { world.upstream.state.withLock { $0.calls } }
+    var (asked, written) = (0, Int64(0))
+    #expect(
+      await World.wait {
+        if calls() < asked + 5, world.store.mark() == written { return false }
+        if calls() >= asked + 5, world.store.mark() == written { return true }
+        (asked, written) = (calls(), world.store.mark())
+        return false
+      })
+    // An edit is still told, with the token that follows it.
+    world.upstream.edit(url, 2, "edited")
+    await world.worker.open(OpenView(id: "v", channel: url, isAtNewest: true), isNew: true)
+    #expect(await World.wait { World.difference(world.upstream, world.store, url, newest: 5) == nil })
+    await world.worker.stop()
+  }
 }

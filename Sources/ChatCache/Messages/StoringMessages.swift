@@ -64,6 +64,9 @@ extension CacheWriter {
     try finish(batch)
     try save(coverage, over: old, of: channel, context.source)
     try beginChangelog(of: channel, at: listings.flatMap(\.rows).map(\.createdAt).max() ?? 0)
+    for note in context.answers where try reader.unknown([note.messageID], in: url).isEmpty {
+      try settled(note.kind, in: url, message: note.messageID, noted: note.noted)
+    }
     return try reader.hasDoubts(channel)
   }
 

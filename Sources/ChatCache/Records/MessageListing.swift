@@ -82,6 +82,9 @@ package struct ListingContext: Sendable, Equatable {
   /// Whether these listings were requested to settle doubts, long enough after the first listing. Doubted
   /// messages that they lack too are deleted (B27).
   package var settlesDoubts = false
+  /// The webhook notes of new messages that these listings answer. The commit that stores such a message
+  /// deletes its note (B34).
+  package var answers: [WebhookNote] = []
 
   /// A context with these parts.
   package init(
@@ -119,5 +122,11 @@ package struct UpstreamChanges<Item: Sendable, Deleted: Sendable>: Sendable {
     self.next = next
     self.unreadable = unreadable
     self.unreadableNames = unreadableNames
+  }
+
+  /// Whether nothing changed since the last page, and the next page begins where this one did: then there is
+  /// nothing to store.
+  package func isNothing(since last: ChangesSince) -> Bool {
+    updated.isEmpty && deleted.isEmpty && next.map { .token($0) == last } ?? true
   }
 }

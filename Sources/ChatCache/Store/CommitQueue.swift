@@ -75,7 +75,7 @@ final class CommitQueue: Sendable {
       var gathering = Gathering()
       while let batch = next(derivedFrom: restsUntil) {
         let began = Clock.system.monotonicNanoseconds()
-        for queued in batch { gathering.took(queued.importance) }
+        for queued in batch { gathering.took(queued.importance, at: began) }
         var arrived = 0
         writer.commit(batch, more: { more(startedAt: $0, &gathering) }) {
           committed(writer.connection)
@@ -158,7 +158,7 @@ final class CommitQueue: Sendable {
       guard gathering.isOpen(at: now) else { return moreDerived(startedAt: startedAt, &gathering) }
       let (found, isStopping) = waiting.read { ($0.intents.takeFirst(), $0.isStopping) }
       if let found {
-        gathering.took(found.importance)
+        gathering.took(found.importance, at: now)
         return found
       }
       if isStopping { return nil }
@@ -176,12 +176,13 @@ final class CommitQueue: Sendable {
   /// one. The share of a batch with clients' writes is taken anyway: there some intent may always wait.
   private func moreDerived(startedAt: UInt64, _ gathering: inout Gathering) -> QueuedWrite? {
     let longest = servesClients ? CommitQueue.besideClientsNanoseconds : CommitQueue.derivedNanoseconds
-    guard gathering.takesDerived, clock.monotonicNanoseconds() - startedAt < longest else { return nil }
+    let now = Clock.system.monotonicNanoseconds()
     let isShare = gathering.hasClients
+    guard gathering.takesDerived, isShare || now - startedAt < longest else { return nil }
     let found = waiting.read { waiting in
       isShare || waiting.intents.isEmpty ? waiting.derived.takeFirst() : nil
     }
-    if let found { gathering.took(found.importance) }
+    if let found { gathering.took(found.importance, at: now) }
     return found
   }
 
@@ -251,7 +252,7 @@ private final class Writer {
       for queued in batch { queued.finish(.failure(Writer.translated(error))) }
       return
     }
-    let startedAt = clock.monotonicNanoseconds()
+    let startedAt = Clock.system.monotonicNanoseconds()
     var isFirst = true
     while !batch.isEmpty {
       // The second attempt has savepoints. A transaction that SQLite gave up is tried again without the item

@@ -9,8 +9,10 @@ struct ChannelWork: Sendable {
   /// Whether the channel was open when the link came back and was not checked since. Sends wait for that
   /// check.
   var isCatchingUp = false
-  /// When a webhook last made a check due at once.
+  /// When a webhook last made a listing due at once.
   var newestNotedAt: Int64?
+  /// When new messages that webhooks told of are next listed; nil: none wait for that.
+  var newsAt: Int64?
   /// Whether a webhook asked for the check that is due.
   var isNoted = false
   /// Whether a client waits for the check that is due.
@@ -54,8 +56,10 @@ struct ChannelWork: Sendable {
     switch job {
     case .check:
       checkAt = nil
+      newsAt = nil
       isNoted = false
       isAwaited = false
+    case .news: newsAt = nil
     case .refresh:
       isRefreshDue = false
       refreshedAt = now
@@ -71,7 +75,7 @@ struct ChannelWork: Sendable {
 
   /// The kinds of jobs in a channel, without prefetch. Each kind has a line of its own.
   enum Kind: Int, CaseIterable {
-    case awaitedCheck, message, refresh, notedCheck, openCheck, check, verify, settle, fill
+    case awaitedCheck, message, refresh, news, notedCheck, openCheck, check, verify, settle, fill
   }
 
   /// When a job of that kind may begin; nil: none is due, or another job runs.
@@ -82,6 +86,7 @@ struct ChannelWork: Sendable {
       case .awaitedCheck: heldBack.moment(.check, isAwaited ? checkAt : nil)
       case .message: messages.lazy.map { heldBack.moment(.message($0), messagesAt) }.min() ?? .max
       case .refresh: heldBack.moment(.refresh, isRefreshDue ? refreshAt : nil)
+      case .news: heldBack.moment(.news, newsAt)
       case .notedCheck: heldBack.moment(.check, !isAwaited && isNoted ? checkAt : nil)
       case .openCheck: heldBack.moment(.check, !isAwaited && !isNoted && isOpen ? checkAt : nil)
       case .check: heldBack.moment(.check, !isAwaited && !isNoted && !isOpen ? checkAt : nil)
@@ -185,12 +190,10 @@ extension Plan {
       $0.isOfNobody = false
       switch kind {
       case .newest:
-        // The first webhook after a pause makes a check due at once. Those that follow soon share one more
-        // check.
+        // The first webhook after a pause makes a listing due at once. Those that follow soon share one more.
         let isQuiet = $0.newestNotedAt.map { now - $0 >= delay } ?? true
         if isQuiet { $0.newestNotedAt = now }
-        $0.isNoted = true
-        $0.checkAt = min($0.checkAt ?? .max, isQuiet ? now : ($0.newestNotedAt ?? now) + delay)
+        $0.newsAt = min($0.newsAt ?? .max, isQuiet ? now : ($0.newestNotedAt ?? now) + delay)
       case .missed:
         $0.messages = []
         $0.isNoted = true
@@ -263,7 +266,7 @@ extension Plan {
       return awaited
     }
     let turn = Share.turns[turns % Share.turns.count]
-    for share in [turn] + Share.allCases {
+    for share in [turn, turn.second] + Share.allCases {
       guard let job = pick(share, now: now) else { continue }
       turns += 1
       wasAwaited = false
@@ -286,7 +289,7 @@ extension Plan {
   /// Webhook notes and polls of open views have turns, and doubts have every eighth of them. None keeps the
   /// others waiting.
   private mutating func pickView(now: Int64) -> SyncJob? {
-    let noted = first(.notedCheck, now: now).map { SyncJob.check($0.url) }
+    let noted = pickNoted(now: now)
     let open = first(.openCheck, now: now).map { SyncJob.check($0.url) }
     let doubt = pickDoubt(now: now)
     let job =
@@ -298,6 +301,13 @@ extension Plan {
       }
     if job != nil { viewTurns += 1 }
     return job
+  }
+
+  /// The channel that has waited longest since a webhook told of new messages or of missed changes.
+  private func pickNoted(now: Int64) -> SyncJob? {
+    let (news, missed) = (first(.news, now: now), first(.notedCheck, now: now))
+    if let missed, missed.moment < news?.moment ?? .max { return .check(missed.url) }
+    return news.map { .news($0.url) }
   }
 
   /// The message or the channel that a webhook named and that waits longest.
@@ -427,6 +437,7 @@ extension Plan {
   private func isDueAgain(_ work: inout ChannelWork, _ job: SyncJob, _ outcome: Outcome, now: Int64) {
     switch job {
     case .check: work.checkAt = now
+    case .news: work.newsAt = now
     case .refresh: work.isRefreshDue = true
     case .message(_, let id): if !work.messages.contains(id) { work.messages.append(id) }
     case .verify: work.verifyAt = now

@@ -4,7 +4,7 @@
 struct HeldBack: Sendable, Equatable {
   /// A job within one channel.
   enum ChannelJob: Hashable, Sendable {
-    case check, refresh, prefetch, verify, settle
+    case check, news, refresh, prefetch, verify, settle
     case message(Int64)
     case fill(Int64)
   }
@@ -44,6 +44,7 @@ extension SyncJob {
   var channelJob: HeldBack.ChannelJob? {
     switch self {
     case .check: .check
+    case .news: .news
     case .refresh: .refresh
     case .prefetch: .prefetch
     case .verify: .verify

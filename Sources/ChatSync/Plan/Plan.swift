@@ -42,6 +42,8 @@ package struct Plan: Sendable {
   var prefetchNotBefore: Int64 = 0
   /// When the last prefetch or fill began.
   var prefetchedAt: Int64 = -1_000_000
+  /// When the upstream last refused a request because of its rate.
+  private var refusedForRateAt: Int64?
   /// Whether the last job was a check that a client waits for.
   var wasAwaited = false
   var webhooks = WebhookTrust()
@@ -117,7 +119,8 @@ package struct Plan: Sendable {
       act(link.succeeded())
       if error == nil { keyWorked() }
       if !wasOnline { cameOnline(now: now) }
-    case .rateLimited, .canceled: break
+    case .rateLimited: refusedForRateAt = now
+    case .canceled: break
     case .unauthorized: act(link.refused(now: now, using: &random))
     case .untrusted: act(link.failed(.untrusted, now: now, using: &random))
     case .unreachable: act(link.failed(now: now, using: &random))
@@ -218,11 +221,12 @@ package struct Plan: Sendable {
   /// How many lanes are sending.
   package var sends: Int { running.count(where: \.isSend) }
 
-  /// The next job, if there is a slot for it. A lane shares the slot of other lanes only if no other work is
-  /// due.
+  /// The next job, if there is a slot for it. A lane shares the slot of other lanes. Where the upstream
+  /// limits the rate, it does so only if no other work is due, which would lose its share.
   private mutating func pickForSlot(now: Int64) -> SyncJob? {
     if hasFreeSlot { return pick(now: now) }
-    guard !sends.isMultiple(of: Plan.sendsPerSlot), !isOtherWorkDue(now: now) else { return nil }
+    guard !sends.isMultiple(of: Plan.sendsPerSlot) else { return nil }
+    if isRateLimited(now: now), isOtherWorkDue(now: now) { return nil }
     return pickLane(now: now).map { .send($0) }
   }
 
@@ -231,6 +235,14 @@ package struct Plan: Sendable {
     let others = running.count { $0 != .probe && !$0.isSend && !$0.isUpload }
     return others + slotsOfSends < pace.jobs
   }
+
+  /// Whether the upstream is known to limit the rate of requests.
+  private func isRateLimited(now: Int64) -> Bool {
+    pace.isRateKnown || refusedForRateAt.map { now - $0 < Plan.rateMemory } ?? false
+  }
+
+  /// How long the upstream counts as limited after it refused a request for its rate (ms).
+  private static let rateMemory: Int64 = 300_000
 
   private func isOtherWorkDue(now: Int64) -> Bool {
     !isClearing && (users.dueAt ?? .max <= now || channelsDueAt <= now)

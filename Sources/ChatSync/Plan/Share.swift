@@ -1,6 +1,6 @@
 /// The classes of jobs, in order of importance (B30). Each class has turns of its own, so that none waits for
-/// ever while another has much to do. A turn that its class does not use goes to the most important class
-/// with a job.
+/// ever while another has much to do. A turn that neither its class nor that class's second uses goes to the
+/// most important class with a job.
 enum Share: CaseIterable, Sendable {
   /// Polls of open views, and webhook notes.
   case views
@@ -14,6 +14,10 @@ enum Share: CaseIterable, Sendable {
   case channels
   /// Prefetch, verification, doubts and gaps.
   case rest
+
+  /// The class that gets the turns which this one does not use. Users whose polls are not due leave theirs to
+  /// listings of users.
+  var second: Share { self == .users ? .listings : self }
 
   /// The order of the turns. Of twenty turns, views and users have six each: at 40 requests a second 2 000
   /// users are then polled within 3 min. Sends have five: they do not fall behind where polls take all that

@@ -19,6 +19,8 @@ package enum SyncJob: Hashable, Sendable {
   case refresh(ChannelURL)
   /// Message changelog, then the newest end (B30, B31, B28).
   case check(ChannelURL)
+  /// The newest end, because a webhook told of a new message (B34).
+  case news(ChannelURL)
   /// One message that a webhook named (B34).
   case message(ChannelURL, id: Int64)
   /// The newest pages of a channel without an open view (B33).
@@ -37,8 +39,8 @@ package enum SyncJob: Hashable, Sendable {
   /// The job's channel; a channel has one job at a time.
   var channel: ChannelURL? {
     switch self {
-    case .refresh(let url), .check(let url), .message(let url, _), .prefetch(let url), .verify(let url),
-      .fill(let url, _), .settle(let url):
+    case .refresh(let url), .check(let url), .news(let url), .message(let url, _), .prefetch(let url),
+      .verify(let url), .fill(let url, _), .settle(let url):
       url
     default: nil
     }

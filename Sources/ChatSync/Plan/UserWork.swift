@@ -87,6 +87,17 @@ struct UserWork: Sendable {
     sweepAt = .max
   }
 
+  /// A page of the channels is stored. The user waits behind the others for the next page, but not for the
+  /// end of the listing: the channels of a user who is listed whole are not asked for one by one any more.
+  mutating func listed(_ count: Int, next: String?, now: Int64) {
+    wait.reset()
+    if case .listing(_, let done) = phase {
+      channelsListed = done + count
+      phase = next == nil ? .sweeping : .listing(after: next, done: channelsListed)
+    }
+    if next != nil { pollAt = now }
+  }
+
   /// When the user goes idle without a further request (B4).
   var restAt: Int64 { state.seenAt + UserState.idleAfter }
 
@@ -242,13 +253,8 @@ extension Plan {
       // Without a changelog, changes since the last run are only found by a listing of all channels.
       if lacks(.channelChangelog) { work.sweepAt = min(work.sweepAt, now) }
     case .listed(let next, let found):
-      work.wait.reset()
       for activity in found { met(activity, now: now) }
-      if case .listing(_, let done) = work.phase {
-        work.channelsListed = done + found.count
-        work.phase = next == nil ? .sweeping : .listing(after: next, done: work.channelsListed)
-      }
-      work.pollAt = now
+      work.listed(found.count, next: next, now: now)
     case .changed(let found, let hasMore):
       work.wait.reset()
       for activity in found { met(activity, now: now) }

@@ -7,35 +7,44 @@ extension SyncWorker {
   /// Pages of a message changelog followed in one job.
   static let changelogPages = 3
 
-  /// Asks for edits and deletes first, then for the newest messages (B30). The channel's webhook notes are
-  /// settled if this succeeds, and stay otherwise.
-  func check(_ url: ChannelURL) async throws -> Outcome {
-    let (isRealtime, isMissed) = (
-      pendingNotes[url]?.isRealtime ?? false, pendingNotes[url]?.isMissed ?? false
-    )
-    let notes = try isRealtime || isMissed ? store.webhookNotes(in: url) : []
+  /// Asks for edits and deletes first, then for the newest messages (B30).
+  func check(_ url: ChannelURL) async throws -> Outcome { try await look(at: url, asksForChanges: true) }
+
+  /// Lists the new messages that webhooks told of (B34). Edits and deletes have webhooks of their own, and
+  /// the channel's next check asks for those that were missed.
+  func news(in url: ChannelURL) async throws -> Outcome { try await look(at: url, asksForChanges: false) }
+
+  /// The channel's webhook notes are settled if this succeeds, and stay otherwise.
+  private func look(at url: ChannelURL, asksForChanges: Bool) async throws -> Outcome {
+    let pending = pendingNotes[url] ?? PendingNotes()
+    let isMissed = pending.isMissed && asksForChanges
+    let notes = try pending.isRealtime || isMissed ? store.webhookNotes(in: url) : []
     pendingNotes[url]?.isRealtime = false
-    pendingNotes[url]?.isMissed = false
+    if isMissed { pendingNotes[url]?.isMissed = false }
     var isSettled = false
     defer {
-      if !isSettled, isRealtime { pendingNotes[url, default: PendingNotes()].isRealtime = true }
+      if !isSettled, pending.isRealtime { pendingNotes[url, default: PendingNotes()].isRealtime = true }
       if !isSettled, isMissed { pendingNotes[url, default: PendingNotes()].isMissed = true }
     }
-    let outcome = try await look(at: url, isRealtime: isRealtime, isMissed: isMissed)
+    let news = pending.isRealtime ? notes.filter { $0.kind == .newest } : []
+    let outcome =
+      asksForChanges
+      ? try await list(url, news, isRealtime: pending.isRealtime, isMissed: isMissed)
+      : try await list(url, news)
     if case .lacks = outcome { return outcome }
-    if isRealtime { try await settleNewest(notes.filter { $0.kind == .newest }, in: url) }
+    try await settle(news, in: url)
     for note in notes where isMissed && note.kind == .missed { try await store.settled(note) }
     isSettled = true
     return outcome
   }
 
-  /// Settles the notes of new messages. A message that the listing lacks is first asked for by its id (B34).
-  /// If it is refused or cannot be read, it gets a note of its own, which is tried again alone and holds up
-  /// neither the channel nor its other messages (B35).
-  private func settleNewest(_ notes: [Webhook.Note], in url: ChannelURL) async throws {
-    let lacking = Set(try store.unknown(notes.map(\.messageID).filter { $0 != 0 }, in: url))
-    for note in notes {
-      if lacking.contains(note.messageID) {
+  /// Settles the notes of new messages that the listing lacked or that name none. A message that it lacked is
+  /// first asked for by its id (B34). If it is refused or cannot be read, it gets a note of its own, which is
+  /// tried again alone and holds up neither the channel nor its other messages (B35).
+  private func settle(_ notes: [Webhook.Note], in url: ChannelURL) async throws {
+    let lacking = Set(try store.unknown(notes.map(\.messageID), in: url))
+    for note in notes where lacking.contains(note.messageID) {
+      if note.messageID != 0 {
         do {
           try await fetchMessage(note.messageID, in: url, note.source, .open)
         } catch let error as UpstreamError {
@@ -49,7 +58,24 @@ extension SyncWorker {
     }
   }
 
-  private func look(at url: ChannelURL, isRealtime: Bool, isMissed: Bool) async throws -> Outcome {
+  /// Lists from the newest end, for the notes of new messages.
+  private func list(_ url: ChannelURL, _ news: [Webhook.Note]) async throws -> Outcome {
+    do {
+      guard let line = try store.line(of: url) else { return .channelGone }
+      try await closeNewestEnd(
+        url, line, counts: plan.countsMissing(url), source: .messageReceived, answering: news,
+        importance(url))
+      return try checked(url)
+    } catch {
+      guard error.isNotFoundUpstream else { throw error }
+      return try await confirmGone(url)
+    }
+  }
+
+  /// Lists what changed, then from the newest end, and then what new views show.
+  private func list(
+    _ url: ChannelURL, _ news: [Webhook.Note], isRealtime: Bool, isMissed: Bool
+  ) async throws -> Outcome {
     let views = (unanswered[url] ?? TextMap()).map(\.name)
     do {
       guard let line = try store.line(of: url) else { return .channelGone }
@@ -60,21 +86,25 @@ extension SyncWorker {
       let source: ChangeSource =
         isRealtime ? .messageReceived : line.coveredEnd == nil ? .apiResult : .messageFill
       try await closeNewestEnd(
-        url, line, counts: plan.countsMissing(url), source: source, importance(url))
+        url, line, counts: plan.countsMissing(url), source: source, answering: news, importance(url))
       try await listStarts(of: views, in: url)
       try await answer(views, in: url, nil)
       if case .tokenLost = changes { return changes }
-      let after = try store.line(of: url)
-      if !isRealtime { judgeWebhooks(before: line.newest, after: after?.newest) }
-      return .checked(
-        isPrefetched: after?.isPrefetched(plan.pace.prefetchMessages) ?? true,
-        isInDoubt: after?.unverified != nil)
+      if !isRealtime { judgeWebhooks(before: line.newest, after: try store.line(of: url)?.newest) }
+      return try checked(url)
     } catch {
       guard let error = error as? UpstreamError else { throw error }
       try await answer(views, in: url, error)
       guard error.isNotFound else { throw error }
       return try await confirmGone(url)
     }
+  }
+
+  private func checked(_ url: ChannelURL) throws -> Outcome {
+    let line = try store.line(of: url)
+    return .checked(
+      isPrefetched: line?.isPrefetched(plan.pace.prefetchMessages) ?? true,
+      isInDoubt: line?.unverified != nil)
   }
 
   /// The changelog's outcome. If it cannot be read, its token stays, the newest messages do not wait (B35),
@@ -119,7 +149,9 @@ extension SyncWorker {
         }
         try take(try await store.note(notes))
       }
-      if try await store.store(changes, in: url, .messageChangelog, askedAt: askedAt) {
+      if !changes.isNothing(since: since),
+        try await store.store(changes, in: url, .messageChangelog, askedAt: askedAt)
+      {
         plan.settle(url, now: now)
       }
       guard changes.hasMore, let next = changes.next, since != .token(next) else { break }
@@ -149,7 +181,8 @@ extension SyncWorker {
 
   /// Lists from the newest end until the covered end is met, or is known to be far away (B25, B28, B29).
   func closeNewestEnd(
-    _ url: ChannelURL, _ line: ChannelLine, counts: Bool, source: ChangeSource, _ importance: Importance
+    _ url: ChannelURL, _ line: ChannelLine, counts: Bool, source: ChangeSource,
+    answering news: [Webhook.Note] = [], _ importance: Importance
   ) async throws {
     if let end = line.evictedEnd, importance == .background,
       try await listNews(after: end, in: url, source)
@@ -160,6 +193,7 @@ extension SyncWorker {
       covered: line.coveredEnd, counts: counts && (line.reachedEnd || line.newest == nil))
     var listings: [MessageListing] = []
     var context = context(source)
+    context.answers = news
     while true {
       switch check.step() {
       case .list(let window):

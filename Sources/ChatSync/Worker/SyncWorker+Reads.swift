@@ -78,6 +78,8 @@ extension SyncWorker {
     if let work = plan.users[user], !work.state.isActive && work.state.phase != .idle || work.denial != nil {
       return .failure(.notSynced(retryAfter: 60_000))
     }
+    // Until all channels of the user are listed, each is asked for alone. So this user is listed next.
+    if plan.users[user]?.isSynced == false { plan.users[user]?.isAwaited = true }
     let fetched = await read(.channel(url, user)) {
       let asked = ChannelRecord.Asked(sequence: self.store.mark())
       var record = try await self.upstream.channel(url, as: user, .foreground)

@@ -92,6 +92,7 @@ extension SyncWorker {
     try await askAgain(changes.unreadableNames, changes.updated, of: user)
     // A changelog that has more pages but no new token would be read for ever.
     let isStuck = changes.hasMore && (changes.next == nil || since == changes.next.map { .token($0) })
+    if changes.isNothing(since: since) { return isStuck ? .tokenLost : .changed([], hasMore: false) }
     let found = try await store.store(
       try await withStates(changes.updated, of: user, asked), of: user,
       .changelog(deleted: changes.deleted, next: changes.next, asked: asked))

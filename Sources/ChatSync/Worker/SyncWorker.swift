@@ -21,6 +21,8 @@ package actor SyncWorker {
   var plan: Plan
   var tasks: [SyncJob: Task<Void, Never>] = [:]
   private var timer: Task<Void, Never>?
+  /// When the timer wakes the plan (monotonic ms).
+  private var timerAt: Int64 = 0
   private var announcing: Task<Void, Never>?
   /// The running look at channels (`SyncWorker+Attendance`).
   private var sorting: Task<Void, Never>?
@@ -186,14 +188,20 @@ package actor SyncWorker {
     publish()
     if expiresAt <= now { expire() }
     if upkeepAt <= now { keepUp() }
+    wakeUp(at: min(plan.wakeAt(now: now) ?? .max, expiresAt, upkeepAt))
+  }
+
+  /// Sets the timer, unless it wakes the plan before that moment anyway: most turns come long before it.
+  private func wakeUp(at moment: Int64) {
+    guard timer == nil || moment < timerAt else { return }
     timer?.cancel()
-    timer = nil
-    let wake = min(plan.wakeAt(now: now) ?? .max, expiresAt, upkeepAt)
-    let wait = max(1, wake - now)
+    timerAt = moment
+    let wait = max(1, moment - now)
     // The timer has the same priority whatever job set it, because a client may wait for the next job.
     timer = Task(priority: .medium) {
       // `try?`: the sleep throws only when a newer timer canceled it, and then that timer calls `turn`.
       guard (try? await Task.sleep(for: .milliseconds(wait))) != nil else { return }
+      self.timer = nil
       self.turn()
     }
   }
@@ -274,6 +282,7 @@ package actor SyncWorker {
       case .topChannels(let user): return try await topChannels(user)
       case .refresh(let url): return try await refresh(url)
       case .check(let url): return try await check(url)
+      case .news(let url): return try await news(in: url)
       case .message(let url, let id): return try await message(id, in: url)
       case .prefetch(let url): return try await prefetch(url)
       case .verify(let url): return try await verify(url)
@@ -351,6 +360,7 @@ extension SyncJob {
     case .topChannels: "top_channels"
     case .refresh: "refresh"
     case .check: "check"
+    case .news: "news"
     case .message: "message"
     case .prefetch: "prefetch"
     case .verify: "verify"

@@ -386,4 +386,25 @@ import Testing
     try world.cache.write { _ = try $0.store(changes, in: url, .messageChangelog) }
     #expect(try parts(world) == stored)
   }
+
+  @Test("B34: the commit that stores a noted message deletes its note, and no other one")
+  func answersNotes() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    let url = Self.url
+    let notes = (1...3 as ClosedRange<Int64>).map {
+      WebhookNote(kind: .newest, channel: url, messageID: $0, source: .messageReceived)
+    }
+    let other = WebhookNote(kind: .message, channel: url, messageID: 1, source: .messageUpdated)
+    try world.cache.write { _ = try $0.note(notes + [other]) }
+    // The note of the second message is stored again after it was read.
+    let read = try world.cache.read { try $0.webhookNotes(in: url) }
+    try world.cache.write { _ = try $0.note([notes[1]]) }
+    var context = ListingContext(source: .messageReceived, generation: 1)
+    context.answers = read.filter { $0.kind == .newest }
+    let (listing, answering) = (newest([1, 2], askedAt: world.cache.cursor.sequence), context)
+    try world.cache.write { _ = try $0.store([listing], in: url, answering) }
+    let left = try world.cache.read { try $0.webhookNotes(in: url) }
+    #expect(left.map(\.messageID).sorted() == [1, 2, 3] && left.contains { $0.kind == .message })
+  }
 }

@@ -11,7 +11,7 @@ import Testing
   /// The gathering after a batch that lasted 6 ms and ended at 10 ms.
   private func next(after taken: [CommitQueue.Importance], arrived: Int = 0) -> Gathering {
     var last = Gathering()
-    for importance in taken { last.took(importance) }
+    for importance in taken { last.took(importance, at: 4 * Self.ms) }
     return Gathering(after: last, arrived: arrived, began: 4 * Self.ms, ended: 10 * Self.ms)
   }
 
@@ -20,7 +20,7 @@ import Testing
     _ gathering: Gathering, _ importance: CommitQueue.Importance, _ count: Int
   ) -> Gathering {
     var gathering = gathering
-    for _ in 0..<count { gathering.took(importance) }
+    for _ in 0..<count { gathering.took(importance, at: 10 * Self.ms) }
     gathering.ran(by: 11 * Self.ms)
     return gathering
   }
@@ -43,13 +43,13 @@ import Testing
   @Test("a batch waits no longer than the last one took, and 20 ms at most")
   func bounded() {
     var late = next(after: [.intent, .intent])
-    late.took(.intent)
+    late.took(.intent, at: 10 * Self.ms)
     late.ran(by: 15 * Self.ms)
     #expect(late.isWaiting(at: 16 * Self.ms - 1) && !late.isWaiting(at: 16 * Self.ms))
     var last = Gathering()
-    for _ in 0..<2 { last.took(.intent) }
+    for _ in 0..<2 { last.took(.intent, at: 0) }
     var slow = Gathering(after: last, arrived: 0, began: 0, ended: 900 * Self.ms)
-    slow.took(.intent)
+    slow.took(.intent, at: 900 * Self.ms)
     slow.ran(by: 919 * Self.ms)
     #expect(slow.isWaiting(at: 920 * Self.ms - 1) && !slow.isWaiting(at: 920 * Self.ms))
   }
@@ -63,11 +63,11 @@ import Testing
   @Test("what came while slow writes ran is taken in, though nothing was taken for 3 ms")
   func slow() {
     var batch = next(after: Array(repeating: .intent, count: 4), arrived: 4)
-    for _ in 0..<4 { batch.took(.intent) }
+    for _ in 0..<4 { batch.took(.intent, at: 10 * Self.ms) }
     #expect(batch.isWaiting(at: 15 * Self.ms), "they run")
     batch.ran(by: 15 * Self.ms)
     #expect(batch.isOpen(at: 15 * Self.ms) && batch.isWaiting(at: 15 * Self.ms))
-    batch.took(.derived)
+    batch.took(.derived, at: 15 * Self.ms)
     batch.ran(by: 15 * Self.ms + 1)
     #expect(batch.isWaiting(at: 16 * Self.ms - 1), "a derived write ends nothing")
     batch.ran(by: 90 * Self.ms)
@@ -84,23 +84,55 @@ import Testing
     #expect(!taking(next(after: [.intent]), .derived, 1).isOpen(at: 11 * Self.ms), "a sender alone")
   }
 
-  @Test("every second batch with clients' writes takes in one derived write")
+  @Test("a batch with clients' writes runs other work for half of the time of the last batch, 2 ms at most")
   func share() {
-    for writes in [1, 2] {
-      var batch = taking(next(after: [.derived, .intent, .intent]), .intent, writes)
-      var taken: [Bool] = []
-      for _ in 0..<6 {
-        taken.append(batch.takesDerived)
-        if batch.takesDerived { batch.took(.derived) }
-        #expect(!batch.takesDerived)
-        batch = taking(
-          Gathering(after: batch, arrived: 0, began: 4 * Self.ms, ended: 10 * Self.ms), .intent, writes)
+    let shares: [(UInt64, UInt64)] = [(1, 500_000), (3, 1_500_000), (6, 2_000_000), (900, 2_000_000)]
+    for (lasted, share) in shares {
+      var last = Gathering()
+      last.took(.intent, at: 0)
+      var batch = Gathering(after: last, arrived: 0, began: 0, ended: lasted * Self.ms)
+      batch.took(.intent, at: lasted * Self.ms)
+      var now = (lasted + 1) * Self.ms
+      batch.ran(by: now)
+      var ran: UInt64 = 0
+      while batch.takesDerived, ran < 10 * Self.ms {
+        batch.took(.derived, at: now)
+        now += 100_000
+        ran += 100_000
+        batch.ran(by: now)
       }
-      #expect(taken == [false, true, false, true, false, true], "\(writes)")
+      #expect(ran == share, "\(lasted) ms")
     }
+  }
+
+  @Test("other work that takes longer than its share is paid for by the next batches, and has its turn again")
+  func debt() {
+    var batch = taking(next(after: [.intent, .intent]), .intent, 1)
+    #expect(batch.takesDerived)
+    batch.took(.derived, at: 11 * Self.ms)
+    batch.ran(by: 18 * Self.ms)
+    // 2 ms of the 7 were the batch's own share, and each of the next ones lasts 4 ms.
+    var taken: [Bool] = []
+    for _ in 0..<4 {
+      batch = taking(
+        Gathering(after: batch, arrived: 0, began: 6 * Self.ms, ended: 10 * Self.ms), .intent, 1)
+      taken.append(batch.takesDerived)
+    }
+    #expect(taken == [false, false, true, true])
+  }
+
+  @Test("other work is bounded only beside clients, and beside those who come soon")
+  func unbounded() {
     let quiet = taking(next(after: [.intent]), .derived, 100)
-    #expect(quiet.takesDerived && !taking(quiet, .intent, 1).takesDerived)
-    let soon = taking(next(after: [.derived, .intent, .intent]), .derived, 1)
+    #expect(quiet.takesDerived)
+    var late = quiet
+    late.took(.derived, at: 11 * Self.ms)
+    late.ran(by: 30 * Self.ms)
+    #expect(late.takesDerived && !taking(late, .intent, 1).takesDerived)
+    var soon = taking(next(after: [.derived, .intent, .intent]), .derived, 1)
+    #expect(soon.takesDerived)
+    soon.took(.derived, at: 11 * Self.ms)
+    soon.ran(by: 14 * Self.ms)
     #expect(!soon.takesDerived, "clients come soon")
   }
 

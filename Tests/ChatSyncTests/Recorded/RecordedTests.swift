@@ -54,6 +54,8 @@ struct RecordedTests {
     try await world.delete(ids[7])
     await world.note("message_send", try await world.send("the last one"))
     try await world.quiet()
+    let newest = MessageSyncRequest(RecordedWorld.channel, .newest)
+    #expect(await world.here.worker.fetch(newest) == .stored)
     #expect(world.holdsAll(), "what the changelog tells")
     let coverage = try world.here.channel(RecordedWorld.channel.text, from: .start)?.coverage
     #expect(coverage?.gaps.isEmpty == true)

@@ -1,0 +1,111 @@
+import ChatCache
+import ChatModel
+import Testing
+
+@testable import ChatSync
+
+/// When the plan lists what webhooks told of (B34), and whom it lists first (B11, B30).
+@Suite struct NewsPlanTests {
+  private let url = ChannelURL("c0")
+
+  /// A plan that is online, with a prefetched channel and nothing due.
+  private func settled() -> Plan {
+    var plan = PlanRun(users: 0, open: 0).plan
+    plan.know(url, isPrefetched: true, isUnverified: false, lastMessageAt: 0, now: 0)
+    return plan
+  }
+
+  @Test("B34: a quiet channel is listed at once, and once more for all that webhooks name within 100 ms")
+  func notes() {
+    var plan = settled()
+    plan.noteWebhook(.newest, in: url, message: 0, now: 1000)
+    #expect(plan.next(now: 1000) == [.news(url)])
+    plan.ended(.news(url), .done, now: 1030)
+    plan.noteWebhook(.newest, in: url, message: 0, now: 1040)
+    plan.noteWebhook(.newest, in: url, message: 0, now: 1050)
+    #expect(plan.next(now: 1099) == [])
+    #expect(plan.wakeAt(now: 1099) == 1100)
+    #expect(plan.next(now: 1100) == [.news(url)])
+    plan.ended(.news(url), .done, now: 1101)
+    plan.noteWebhook(.message, in: url, message: 7, now: 1102)
+    plan.noteWebhook(.message, in: url, message: 7, now: 1103)
+    #expect(plan.next(now: 1103) == [.message(url, id: 7)])
+    plan.ended(.message(url, id: 7), .done, now: 1104)
+    #expect(plan.next(now: 1104) == [])
+  }
+
+  @Test("B34: listings of new messages do not put off the channel's check, and a check lists them, too")
+  func newsAndChecks() {
+    var plan = settled()
+    plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 0)
+    for job in plan.next(now: 0) { plan.ended(job, PlanRun.usual(job), now: 0) }
+    let due = plan.channels[url]?.checkAt ?? 0
+    for moment in stride(from: 500, to: due, by: 500) {
+      plan.noteWebhook(.newest, in: url, message: 0, now: moment)
+      #expect(plan.next(now: moment) == [.news(url)])
+      plan.ended(.news(url), .checked(isPrefetched: true, isInDoubt: false), now: moment)
+    }
+    #expect(due > 0 && plan.channels[url]?.checkAt == due)
+    plan.noteWebhook(.newest, in: url, message: 0, now: due - 10)
+    plan.checkNow(url, now: due - 10)
+    #expect(plan.next(now: due - 10).contains(.check(url)))
+    plan.ended(.check(url), .checked(isPrefetched: true, isInDoubt: false), now: due)
+    #expect(!plan.next(now: due + 200).contains(.news(url)), "the check listed it")
+  }
+
+  @Test("B34: a listing of new messages that fails is due again")
+  func newsAgain() {
+    var plan = settled()
+    let failures: [(Outcome, at: Int64)] = [(.failed(.unreadable(reason: "")), 1_000), (.storeFailed, 9_000)]
+    for (failure, now) in failures {
+      plan.noteWebhook(.newest, in: url, message: 0, now: now)
+      #expect(plan.next(now: now) == [.news(url)])
+      plan.ended(.news(url), failure, now: now)
+      #expect(!plan.next(now: now).contains(.news(url)))
+      #expect(plan.next(now: now + 2_000).contains(.news(url)))
+      plan.ended(.news(url), .checked(isPrefetched: true, isInDoubt: false), now: now + 2_000)
+    }
+  }
+
+  private static func listing(_ job: SyncJob) -> Outcome {
+    if case .list = job { return .listed(next: nil, channels: []) }
+    return PlanRun.usual(job)
+  }
+
+  @Test("B11: a user whose last page is stored is listed whole before other users' first pages")
+  func wholeUsers() {
+    var run = PlanRun(users: 0, open: 0)
+    let users = (0..<200).map { UserID("u\($0)") }
+    for user in users { run.plan.add(user, isSynced: false, isCached: false, now: 0) }
+    run.outcome = Self.listing
+    var begun: [SyncJob: Int64] = [:]
+    run.go(until: 30_000) { job, began, _ in begun[job] = min(began, begun[job] ?? .max) }
+    for user in users {
+      let (listed, ended) = (begun[.list(user, after: nil)], begun[.endSweep(user)])
+      #expect(listed != nil && (ended ?? .max) - (listed ?? 0) <= 2_500, "\(user)")
+    }
+  }
+
+  @Test("B30: turns that users' polls leave go to listings of users, also where channels always have work")
+  func leftTurns() {
+    var run = PlanRun(users: 0, open: 100)
+    for index in 0..<300 {
+      run.plan.add(UserID("u\(index)"), isSynced: false, isCached: false, now: 0)
+    }
+    run.outcome = { job in
+      if case .list = job { return .listed(next: "more", channels: []) }
+      return PlanRun.usual(job)
+    }
+    var jobs: [String: Int] = [:]
+    for second in 0..<60 {
+      for index in 0..<100 {
+        run.plan.noteWebhook(.newest, in: ChannelURL("c\(index)"), message: 0, now: run.now)
+      }
+      run.go(until: Int64(second + 1) * 1_000) { job, _, _ in
+        if second >= 20 { jobs[job.name, default: 0] += 1 }
+      }
+    }
+    let all = jobs.values.reduce(0, +)
+    #expect(((jobs["list"] ?? 0) + (jobs["connect"] ?? 0)) * 20 >= all * 6, "\(jobs)")
+  }
+}
