@@ -106,8 +106,7 @@ struct SyncParts {
     pace.userPoll = idle > 0 ? max(idle, 100) : poll < 2_000 ? 4 * poll : 30_000
     pace.openPollWithWebhooks = max(poll, pace.userPoll)
     pace.maximumBackoff = Int64(max(values.number("backoff-max"), 100))
-    // A job waits for commits about as long as for the chat server.
-    pace.jobs = 2 * values.number("upstream-in-flight")
+    pace.jobs = values.number("upstream-in-flight")
     let rate = values.number("upstream-rate")
     if rate > 0 { (pace.requestsPerSecond, pace.isRateKnown) = (Double(rate), true) }
     pace.prefetchMessages = values.number("prefetch-messages")

@@ -53,6 +53,15 @@ import Testing
     #expect(!plan.next(now: due + 200).contains(.news(url)), "the check listed it")
   }
 
+  @Test("B16, B34: new messages in a channel whose check is due come with that check, which is not put off")
+  func newsInNewViews() {
+    var run = PlanRun(users: 0, open: 40)
+    let told = ChannelURL("c39")
+    run.plan.noteWebhook(.newest, in: told, message: 0, now: 0)
+    let first = run.plan.next(now: 0)
+    #expect(first.first == .check(told), "before views of whose channels no webhook told: \(first)")
+  }
+
   @Test("B34: a listing of new messages that fails is due again")
   func newsAgain() {
     var plan = settled()

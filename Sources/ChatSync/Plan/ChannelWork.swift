@@ -303,11 +303,13 @@ extension Plan {
     return job
   }
 
-  /// The channel that has waited longest since a webhook told of new messages or of missed changes.
+  /// The channel that has waited longest since a webhook told of new messages or of missed changes. A check
+  /// that is due lists new messages, too, and answers new views, which are told nothing before that.
   private func pickNoted(now: Int64) -> SyncJob? {
     let (news, missed) = (first(.news, now: now), first(.notedCheck, now: now))
     if let missed, missed.moment < news?.moment ?? .max { return .check(missed.url) }
-    return news.map { .news($0.url) }
+    guard let url = news?.url else { return nil }
+    return channels[url]?.checkAt ?? .max <= now ? .check(url) : .news(url)
   }
 
   /// The message or the channel that a webhook named and that waits longest.
