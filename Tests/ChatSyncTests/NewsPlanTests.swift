@@ -62,6 +62,33 @@ import Testing
     #expect(first.first == .check(told), "before views of whose channels no webhook told: \(first)")
   }
 
+  @Test("B34, B35: a check that is held back does not come with news; one that worked holds back no news")
+  func held() {
+    var plan = settled()
+    let unreadable = Outcome.failed(.unreadable(reason: ""))
+    plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 0)
+    #expect(plan.next(now: 0) == [.check(url)])
+    plan.ended(.check(url), unreadable, now: 0)
+    plan.noteWebhook(.newest, in: url, message: 0, now: 1)
+    #expect(plan.next(now: 1) == [.news(url)])
+    plan.ended(.news(url), unreadable, now: 1)
+    plan.checkNow(url, now: 2)
+    #expect(plan.next(now: 2).contains(.check(url)))
+    plan.ended(.check(url), .checked(isPrefetched: true, isInDoubt: false), now: 3)
+    plan.noteWebhook(.newest, in: url, message: 0, now: 200)
+    #expect(plan.next(now: 200) == [.news(url)])
+  }
+
+  @Test("B34, B58: news that were being listed while the channel was cleared are listed again")
+  func cleared() {
+    var plan = settled()
+    plan.noteWebhook(.newest, in: url, message: 0, now: 1)
+    #expect(plan.next(now: 1) == [.news(url)])
+    plan.clearedEverything(now: 2)
+    plan.ended(.news(url), .failed(.unreadable(reason: "")), now: 3)
+    #expect(plan.next(now: 3).contains(.news(url)))
+  }
+
   @Test("B34: a listing of new messages that fails is due again")
   func newsAgain() {
     var plan = settled()

@@ -13,8 +13,10 @@ struct SendingPlanTests {
   private static let send = SyncJob.send(lane)
 
   /// A plan whose user is known, at rest, with a row to send.
-  private func plan() -> Plan {
-    var plan = Plan(pace: Pace(), seed: 1)
+  private func plan(jobs: Int = Pace().jobs) -> Plan {
+    var pace = Pace()
+    pace.jobs = jobs
+    var plan = Plan(pace: pace, seed: 1)
     _ = plan.next(now: 0)
     plan.ended(.probe, .done, now: 0)
     plan.add(Self.alice, isSynced: true, isCached: true, now: 0)
@@ -95,21 +97,46 @@ struct SendingPlanTests {
     #expect(plan.next(now: 4).map(\.isSend) == [true], "nothing else is due")
   }
 
-  @Test("B30: where no rate is known, a send joins others although other work is due, in their slot")
-  func joinedSlots() {
-    var plan = plan()
+  @Test("B30: sends join others in their first slot although other work is due, but not at a limited rate")
+  func joinedSlot() {
+    for isLimited in [false, true] {
+      var plan = plan()
+      if isLimited { plan.met(.rateLimited(milliseconds: 1), now: 0) }
+      for number in 1...3 { plan.open(view("v\(number)"), now: 1) }
+      #expect(plan.next(now: 1).count == 3)
+      let lanes = (1...20).map { OutboxLaneName(user: Self.alice, channel: ChannelURL("lane\($0)")) }
+      plan.outboxChanged(lanes[0], now: 2)
+      #expect(plan.next(now: 2) == [.send(lanes[0])])
+      plan.open(view("v4"), now: 3)
+      for lane in lanes.dropFirst() { plan.outboxChanged(lane, now: 3) }
+      let joined = plan.next(now: 3)
+      #expect(joined.allSatisfy(\.isSend) && joined.count == (isLimited ? 0 : 11), "\(joined)")
+    }
+  }
+
+  @Test("B30: lanes that are due all the time leave other work its turns", arguments: [1, 4])
+  func dueAllTheTime(jobs: Int) {
+    var plan = plan(jobs: jobs)
     let lanes = (1...80).map { OutboxLaneName(user: Self.alice, channel: ChannelURL("lane\($0)")) }
     for lane in lanes { plan.outboxChanged(lane, now: 1) }
-    let first = plan.next(now: 1).filter(\.isSend)
-    let url = ChannelURL("c0")
-    plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 2)
-    plan.ended(first[0], .drained(nextTryIn: nil), now: 2)
-    #expect(plan.next(now: 2).map(\.isSend) == [true])
-    for lane in lanes where plan.lanes[lane]?.isBusy == false { plan.lanes[lane] = nil }
-    for number in 1...11 { plan.ended(first[number], .drained(nextTryIn: nil), now: 3) }
-    #expect(plan.next(now: 3).isEmpty, "the slot's last lane is still sending")
-    plan.ended(first[12], .drained(nextTryIn: nil), now: 4)
-    #expect(plan.next(now: 4) == [.check(url)])
+    var running = plan.next(now: 1)
+    plan.open(view("v"), now: 2)
+    plan.noteWebhook(.newest, in: ChannelURL("c0"), message: 0, now: 2)
+    var begun: Set<SyncJob> = []
+    for now in 3..<400 as Range<Int64> {
+      let job = running.removeFirst()
+      plan.ended(job, job.isSend ? .drained(nextTryIn: 0) : PlanRun.usual(job), now: now)
+      for lane in lanes { plan.outboxChanged(lane, now: now) }
+      let next = plan.next(now: now)
+      begun.formUnion(next)
+      running += next
+    }
+    #expect(begun.isSuperset(of: [.check(ChannelURL("v")), .news(ChannelURL("c0"))]), "\(begun.count)")
+    #expect(begun.contains { $0.isSend })
+  }
+
+  private func view(_ name: String) -> OpenView {
+    OpenView(id: name, channel: ChannelURL(name), isAtNewest: true)
   }
 
   @Test("B43: what is unsent waits for the first look at its user's channels, and for no later one")

@@ -10,7 +10,7 @@
 /// Everything that a batch takes in delays its clients' answers, and fills the WAL, whose restarts delay them
 /// too. Yet other work, such as what sync stores, may not wait for as long as clients write without a pause.
 /// So a batch with clients' writes runs other work for half of the time that the last batch took, and no
-/// longer than 2 ms. A write that takes longer is paid for by the next batches.
+/// longer than 2 ms. If it takes longer, the next batches with clients' writes make up for it, up to 20 ms.
 struct Gathering {
   /// A batch with a client's write takes in no more writes once it has this many.
   private let expected: Int
@@ -33,6 +33,7 @@ struct Gathering {
   private var quietFrom: UInt64?
 
   static let longestNanoseconds: UInt64 = 20_000_000
+  private static let mostDebt: Int64 = -20_000_000
   private static let longestShareNanoseconds: UInt64 = 2_000_000
   /// The batch is committed when nothing came for this long.
   static let quietNanoseconds: UInt64 = 3_000_000
@@ -45,7 +46,8 @@ struct Gathering {
     expected = arrived + last.promises
     followsClients = last.promises > 1
     let share = min((ended - began) / 2, Gathering.longestShareNanoseconds)
-    leftForDerived = min(last.leftForDerived, 0) + Int64(share)
+    let debt = last.hasClients ? min(max(last.leftForDerived, Gathering.mostDebt), 0) : 0
+    leftForDerived = debt + Int64(share)
     // A batch never waits for a single sender, and no longer than the last batch took.
     let isShared = last.promises > 1 || last.answers > 1
     deadline = isShared ? ended + min(ended - began, Gathering.longestNanoseconds) : 0

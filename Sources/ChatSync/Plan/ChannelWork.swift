@@ -308,8 +308,8 @@ extension Plan {
   private func pickNoted(now: Int64) -> SyncJob? {
     let (news, missed) = (first(.news, now: now), first(.notedCheck, now: now))
     if let missed, missed.moment < news?.moment ?? .max { return .check(missed.url) }
-    guard let url = news?.url else { return nil }
-    return channels[url]?.checkAt ?? .max <= now ? .check(url) : .news(url)
+    guard let url = news?.url, let work = channels[url] else { return nil }
+    return work.heldBack.moment(.check, work.checkAt) <= now ? .check(url) : .news(url)
   }
 
   /// The message or the channel that a webhook named and that waits longest.
@@ -399,6 +399,8 @@ extension Plan {
       work.wait.reset()
       work.retryAt = nil
       if let kind = job.channelJob { work.heldBack.letGo(kind) }
+      // A check lists the new messages, too.
+      if case .check = job { work.heldBack.letGo(.news) }
       if case .prefetched(let isComplete) = outcome { work.isPrefetched = isComplete }
       if case .checked(let isPrefetched, let isInDoubt) = outcome {
         work.isPrefetched = isPrefetched

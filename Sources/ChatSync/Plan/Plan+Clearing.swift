@@ -40,6 +40,9 @@ extension Plan {
       changed(user)
     } else if let url = job.channel {
       channels[url]?.isBusy = false
+      // The job may have failed, and its notes wait for the next one.
+      if case .news = job { channels[url]?.newsAt = now }
+      if case .check = job { channels[url]?.checkAt = now }
     }
   }
 }

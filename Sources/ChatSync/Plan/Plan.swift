@@ -221,12 +221,14 @@ package struct Plan: Sendable {
   /// How many lanes are sending.
   package var sends: Int { running.count(where: \.isSend) }
 
-  /// The next job, if there is a slot for it. A lane shares the slot of other lanes. Where the upstream
-  /// limits the rate, it does so only if no other work is due, which would lose its share.
+  /// The next job, if there is a slot for it. A lane shares the slot of other lanes. While other work is due,
+  /// it does so only in the first of several slots, and not where the upstream limits the rate: that work
+  /// would lose its share.
   private mutating func pickForSlot(now: Int64) -> SyncJob? {
     if hasFreeSlot { return pick(now: now) }
     guard !sends.isMultiple(of: Plan.sendsPerSlot) else { return nil }
-    if isRateLimited(now: now), isOtherWorkDue(now: now) { return nil }
+    let isFirstSlot = sends < Plan.sendsPerSlot && pace.jobs > 1
+    if !isFirstSlot || isRateLimited(now: now), isOtherWorkDue(now: now) { return nil }
     return pickLane(now: now).map { .send($0) }
   }
 

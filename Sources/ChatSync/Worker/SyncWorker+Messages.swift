@@ -38,13 +38,15 @@ extension SyncWorker {
     return outcome
   }
 
-  /// Settles the notes of new messages that the listing lacked or that name none. A message that it lacked is
-  /// first asked for by its id (B34). If it is refused or cannot be read, it gets a note of its own, which is
+  /// Settles the notes that are left after the listing. A message that it lacked is first asked for by its
+  /// id (B34). If it is refused or cannot be read, it gets a note of its own, which is
   /// tried again alone and holds up neither the channel nor its other messages (B35).
   private func settle(_ notes: [Webhook.Note], in url: ChannelURL) async throws {
+    guard !notes.isEmpty else { return }
+    let left = try store.webhookNotes(in: url)
     let lacking = Set(try store.unknown(notes.map(\.messageID), in: url))
-    for note in notes where lacking.contains(note.messageID) {
-      if note.messageID != 0 {
+    for note in notes where left.contains(note) {
+      if lacking.contains(note.messageID), note.messageID != 0 {
         do {
           try await fetchMessage(note.messageID, in: url, note.source, .open)
         } catch let error as UpstreamError {
@@ -185,7 +187,7 @@ extension SyncWorker {
     answering news: [Webhook.Note] = [], _ importance: Importance
   ) async throws {
     if let end = line.evictedEnd, importance == .background,
-      try await listNews(after: end, in: url, source)
+      try await listNews(after: end, in: url, source, answering: news)
     {
       return
     }
@@ -217,14 +219,16 @@ extension SyncWorker {
   /// In a channel whose messages were all evicted, lists only newer ones (B33). False: these are more than a
   /// page, or the message at `end` is gone upstream.
   private func listNews(
-    after end: Position, in url: ChannelURL, _ source: ChangeSource
+    after end: Position, in url: ChannelURL, _ source: ChangeSource, answering news: [Webhook.Note]
   ) async throws -> Bool {
     var window = MessageWindow(.message(end), older: 0, newer: GapCheck.pageRows)
     window.includesAnchor = false
     do {
       let listing = try await list(url, window, .background)
       guard listing.rows.count < GapCheck.pageRows else { return false }
-      try await keep([listing], in: url, context(source))
+      var context = context(source)
+      context.answers = news
+      try await keep([listing], in: url, context)
       return true
     } catch {
       guard error.isNotFoundUpstream else { throw error }

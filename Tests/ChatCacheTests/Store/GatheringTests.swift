@@ -119,6 +119,18 @@ import Testing
       taken.append(batch.takesDerived)
     }
     #expect(taken == [false, false, true, true])
+    // Other work before clients came is no debt, and a debt has an end.
+    var long = Gathering()
+    long.took(.derived, at: 0)
+    long.ran(by: 900 * Self.ms)
+    #expect(taking(Gathering(after: long, arrived: 1, began: 0, ended: Self.ms), .intent, 1).takesDerived)
+    long.took(.intent, at: 900 * Self.ms)
+    var batches = 0
+    while !taking(long, .intent, 1).takesDerived {
+      long = taking(Gathering(after: long, arrived: 0, began: 0, ended: 4 * Self.ms), .intent, 1)
+      batches += 1
+    }
+    #expect((5...12).contains(batches), "\(batches)")
   }
 
   @Test("other work is bounded only beside clients, and beside those who come soon")
