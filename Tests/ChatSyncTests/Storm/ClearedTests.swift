@@ -88,7 +88,7 @@ struct ClearedTests {
   func clearedWhileAsked(isEverything: Bool) async throws {
     let sides = try Sides(messages: 300)
     try await sides.open()
-    try sides.there.slow(milliseconds: 300)
+    try sides.there.slow(milliseconds: 2_000)
     let url = ChannelURL("c0")
     let id = try #require(try sides.here.channel("c0", from: .start)?.rows.first?.position.messageID)
     let outcome = Guarded<SyncOutcome?>(nil)
@@ -96,7 +96,7 @@ struct ClearedTests {
     sides.here.syncRequests.fetch(wanted, for: UserID("alice"), within: 20_000) { came in
       outcome.withLock { $0 = came }
     }
-    try await Task.sleep(for: .milliseconds(100))
+    #expect(await World.wait { await !sides.here.worker.reads.isEmpty }, "it is being asked for")
     try sides.here.cache.accept { isEverything ? try $0.clearAll(withUnsent: false) : try $0.clear(url) }
     #expect(await World.wait { outcome.withLock { $0 } == .failed(.notSynced(retryAfter: 1_000)) })
     try sides.there.calm(OriginSide.Weather())
