@@ -1,9 +1,9 @@
-import ChatCache
 import ChatModel
 import Platform
 import TestFolders
 import Testing
 
+@testable import ChatCache
 @testable import ChatSync
 
 /// Webhook notes over a real cache: each stays until the upstream was asked about it (B34), and none costs a
@@ -204,6 +204,25 @@ struct NoteTests {
       await world.deliver("message_send", #","payload":{"message_id":\#(id)}"#)
       #expect(await World.wait { (try? world.cache.read { try $0.storedMessages() }) == 6 + Int64(number) })
     }
+    await world.stop()
+  }
+
+  @Test("B33, B34: in a channel whose messages were all evicted, the note of a new message is settled, too")
+  func evicted() async throws {
+    let world = try Noted()
+    world.server.fake.join(UserID("alice"), Noted.url)
+    for number in 0..<5 { world.server.fake.send(Noted.url, "m\(number)") }
+    try await world.connect(["alice"])
+    #expect(await World.wait { (try? world.cache.read { try $0.storedMessages() }) == 5 })
+    world.cache.usage.set(CacheLimit(exactly: 1))
+    try world.cache.evict()
+    world.cache.usage.set(CacheLimit(exactly: 1 << 30))
+    #expect(try world.cache.read { try $0.line(of: Noted.url) }?.evictedEnd != nil)
+    world.server.fake.send(Noted.url, "new")
+    let id = world.server.fake.state.withLock { $0.channels[Noted.url]!.messages.last!.id }
+    await world.deliver("message_send", #","payload":{"message_id":\#(id)}"#)
+    #expect(await World.wait { (try? world.cache.read { try $0.unknown([id], in: Noted.url) }) == [] })
+    #expect(await World.wait { world.noted == 0 })
     await world.stop()
   }
 

@@ -27,10 +27,8 @@ extension SyncWorker {
       if !isSettled, isMissed { pendingNotes[url, default: PendingNotes()].isMissed = true }
     }
     let news = pending.isRealtime ? notes.filter { $0.kind == .newest } : []
-    let outcome =
-      asksForChanges
-      ? try await list(url, news, isRealtime: pending.isRealtime, isMissed: isMissed)
-      : try await list(url, news)
+    let outcome = try await list(
+      url, news, asksForChanges: asksForChanges, isRealtime: pending.isRealtime, isMissed: isMissed)
     if case .lacks = outcome { return outcome }
     try await settle(news, in: url)
     for note in notes where isMissed && note.kind == .missed { try await store.settled(note) }
@@ -39,8 +37,8 @@ extension SyncWorker {
   }
 
   /// Settles the notes that are left after the listing. A message that it lacked is first asked for by its
-  /// id (B34). If it is refused or cannot be read, it gets a note of its own, which is
-  /// tried again alone and holds up neither the channel nor its other messages (B35).
+  /// id (B34). If that message is refused or cannot be read, it gets a note of its own, which is tried again
+  /// alone and holds up neither the channel nor its other messages (B35).
   private func settle(_ notes: [Webhook.Note], in url: ChannelURL) async throws {
     guard !notes.isEmpty else { return }
     let left = try store.webhookNotes(in: url)
@@ -60,28 +58,14 @@ extension SyncWorker {
     }
   }
 
-  /// Lists from the newest end, for the notes of new messages.
-  private func list(_ url: ChannelURL, _ news: [Webhook.Note]) async throws -> Outcome {
-    do {
-      guard let line = try store.line(of: url) else { return .channelGone }
-      try await closeNewestEnd(
-        url, line, counts: plan.countsMissing(url), source: .messageReceived, answering: news,
-        importance(url))
-      return try checked(url)
-    } catch {
-      guard error.isNotFoundUpstream else { throw error }
-      return try await confirmGone(url)
-    }
-  }
-
-  /// Lists what changed, then from the newest end, and then what new views show.
+  /// Lists from the newest end; a check lists what changed before that, and what new views show after it.
   private func list(
-    _ url: ChannelURL, _ news: [Webhook.Note], isRealtime: Bool, isMissed: Bool
+    _ url: ChannelURL, _ news: [Webhook.Note], asksForChanges: Bool, isRealtime: Bool, isMissed: Bool
   ) async throws -> Outcome {
-    let views = (unanswered[url] ?? TextMap()).map(\.name)
+    let views = asksForChanges ? (unanswered[url] ?? TextMap()).map(\.name) : []
     do {
       guard let line = try store.line(of: url) else { return .channelGone }
-      let changes = try await readableChanges(url, line)
+      let changes = asksForChanges ? try await readableChanges(url, line) : .done
       if case .lacks = changes { return changes }
       // Without a changelog, changes that were missed are found by listing all again.
       if isMissed, plan.lacks(.messageChangelog) { try await store.doubt(url) }
@@ -92,21 +76,17 @@ extension SyncWorker {
       try await listStarts(of: views, in: url)
       try await answer(views, in: url, nil)
       if case .tokenLost = changes { return changes }
-      if !isRealtime { judgeWebhooks(before: line.newest, after: try store.line(of: url)?.newest) }
-      return try checked(url)
+      let after = try store.line(of: url)
+      if !isRealtime { judgeWebhooks(before: line.newest, after: after?.newest) }
+      return .checked(
+        isPrefetched: after?.isPrefetched(plan.pace.prefetchMessages) ?? true,
+        isInDoubt: after?.unverified != nil)
     } catch {
       guard let error = error as? UpstreamError else { throw error }
       try await answer(views, in: url, error)
       guard error.isNotFound else { throw error }
       return try await confirmGone(url)
     }
-  }
-
-  private func checked(_ url: ChannelURL) throws -> Outcome {
-    let line = try store.line(of: url)
-    return .checked(
-      isPrefetched: line?.isPrefetched(plan.pace.prefetchMessages) ?? true,
-      isInDoubt: line?.unverified != nil)
   }
 
   /// The changelog's outcome. If it cannot be read, its token stays, the newest messages do not wait (B35),
