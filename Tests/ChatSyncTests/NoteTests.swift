@@ -214,6 +214,11 @@ struct NoteTests {
     for number in 0..<5 { world.server.fake.send(Noted.url, "m\(number)") }
     try await world.connect(["alice"])
     #expect(await World.wait { (try? world.cache.read { try $0.storedMessages() }) == 5 })
+    #expect(await World.wait { await world.worker.plan.channels[Noted.url]?.isPrefetched == true })
+    // Only the webhook tells of the new message.
+    world.server.garble.withLock {
+      $0 = { $0.contains("my_group_channels") || $0.contains("/group_channels/c0?") ? Self.limited : nil }
+    }
     world.cache.usage.set(CacheLimit(exactly: 1))
     try world.cache.evict()
     world.cache.usage.set(CacheLimit(exactly: 1 << 30))

@@ -88,17 +88,31 @@ struct ClearedTests {
   func clearedWhileAsked(isEverything: Bool) async throws {
     let sides = try Sides(messages: 300)
     try await sides.open()
-    try sides.there.slow(milliseconds: 2_000)
+    try sides.there.slow(milliseconds: 500)
     let url = ChannelURL("c0")
-    let id = try #require(try sides.here.channel("c0", from: .start)?.rows.first?.position.messageID)
-    let outcome = Guarded<SyncOutcome?>(nil)
-    let wanted = MessageSyncRequest(url, .message(id))
-    sides.here.syncRequests.fetch(wanted, for: UserID("alice"), within: 20_000) { came in
-      outcome.withLock { $0 = came }
+    let ids = try #require(try sides.here.channel("c0", from: .start)?.rows.map(\.position.messageID))
+    let cache = sides.here.cache
+    var wasOvertaken = false
+    // On a busy machine a request may go out after the clear, and then its answer is stored. The next message
+    // is tried.
+    for id in ids.prefix(5) where !wasOvertaken {
+      let outcome = Guarded<SyncOutcome?>(nil)
+      let wanted = MessageSyncRequest(url, .message(id))
+      sides.here.syncRequests.fetch(wanted, for: UserID("alice"), within: 20_000) { came in
+        outcome.withLock { $0 = came }
+      }
+      _ = await World.wait {
+        if outcome.withLock({ $0 != nil }) { return true }
+        return await !sides.here.worker.reads.isEmpty
+      }
+      try await Task.sleep(for: .milliseconds(100))
+      try cache.accept { isEverything ? try $0.clearAll(withUnsent: false) : try $0.clear(url) }
+      #expect(await World.wait { outcome.withLock { $0 } != nil })
+      wasOvertaken = outcome.withLock { $0 } == .failed(.notSynced(retryAfter: 1_000))
+      let isMissing = try cache.read { try $0.unknown([id], in: url) } == [id]
+      #expect(wasOvertaken || outcome.withLock { $0 } == .stored && !isMissing)
     }
-    #expect(await World.wait { await !sides.here.worker.reads.isEmpty }, "it is being asked for")
-    try sides.here.cache.accept { isEverything ? try $0.clearAll(withUnsent: false) : try $0.clear(url) }
-    #expect(await World.wait { outcome.withLock { $0 } == .failed(.notSynced(retryAfter: 1_000)) })
+    #expect(wasOvertaken)
     try sides.there.calm(OriginSide.Weather())
     await sides.end()
   }
