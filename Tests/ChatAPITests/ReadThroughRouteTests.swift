@@ -252,15 +252,59 @@ import Testing
     #expect(found.status == 200 && found["Cache-Status"] == "perch; fwd=miss; stored")
     #expect(page(world, "/2")["Cache-Status"] == "perch; hit")
     #expect(page(world, "/1").text("code") == "message_not_found")
-    #expect(page(world, "/9", ["Cache-Control": "only-if-cached"]).status == 404)
+    #expect(page(world, "/9", ["Cache-Control": "only-if-cached"]).text("code") == "not_cached")
     let asked = fetches(world)
     try world.join("alice", "general", floor: 40)
     #expect(page(world, "/2").status == 404 && fetches(world).count == asked.count + 1)
-    world.syncRequests.tell { $0.onFetch = { _ in .failed(.notSynced(retryAfter: 1000)) } }
-    for method in ["GET", "DELETE"] {
+  }
+
+  @Test(
+    "B15: only the upstream can say that there is no message: whoever cannot ask it is told to ask again",
+    arguments: ["GET", "DELETE"])
+  func oneThatIsNotTold(method: String) throws {
+    let world = try world()
+    defer { world.stop() }
+    let outcomes: [(SyncOutcome, String)] = [
+      (.failed(.notSynced(retryAfter: 1000)), "not_synced"), (.late, "upstream_failed"),
+      (.failed(.unreachable(.unreachable, retryAfter: 1000)), "upstream_unreachable"),
+      (.failed(.busy(retryAfter: 1000)), "busy"), (.failed(.failed(reason: "HTML")), "upstream_failed"),
+      (.failed(.storage(reason: "full")), "storage_unavailable"),
+      (.failed(.rejected(code: 400_201, message: "no")), "message_not_found"),
+      (.stored, "message_not_found"),
+    ]
+    for (outcome, code) in outcomes {
+      world.syncRequests.tell { $0.onFetch = { _ in outcome } }
       let answer = world.ask("/v1/channels/general/messages/99", method: method)
-      #expect(answer.text("code") == "not_synced", "B58: \(method) while all was cleared")
+      #expect(answer.text("code") == code, "\(outcome)")
+      #expect((answer.status == 503) == (answer["Retry-After"] != nil))
     }
+    world.syncRequests.tell { $0.onFetch = { _ in .late } }
+    let cached = page(world, "/5", ["Cache-Control": "no-cache"])
+    #expect(cached.status == 200 && cached["Cache-Status"] == "perch; fwd=partial")
+  }
+
+  @Test(
+    "B58: a message that was fetched, and cleared before the request sees it, is no message that is not there",
+    arguments: ["GET", "DELETE"], [false, true])
+  func oneThatIsClearedMeanwhile(method: String, clearsAll: Bool) throws {
+    let world = try world()
+    defer { world.stop() }
+    world.syncRequests.tell { script in
+      script.onFetch = { [cache = world.cache] _ in
+        do {
+          _ = try cache.write { try $0.store(CollectionWorld.message(2, at: 20), in: Self.url, .apiResult) }
+          try cache.write { writer in
+            if clearsAll { try writer.clearAll(withUnsent: false) } else { try writer.clear(Self.url) }
+          }
+        } catch { return .failed(.storage(reason: "\(error)")) }
+        return .stored
+      }
+    }
+    let answer = world.ask("/v1/channels/general/messages/2", method: method)
+    #expect(answer.status == 503 && answer.text("code") == "not_synced" && answer["Retry-After"] != nil)
+    guard !clearsAll else { return }
+    world.syncRequests.tell { $0.onFetch = { _ in .stored } }
+    #expect(world.ask("/v1/channels/general/messages/2", method: method).text("code") == "message_not_found")
   }
 
   @Test("B11: while the first sync runs, a page of channels is read through and not complete")

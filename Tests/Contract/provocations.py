@@ -509,6 +509,8 @@ class Provocations(unittest.TestCase):
                 until("it is online", lambda: self.pair.ask("getReadiness").json["upstream"] == "online")
                 self.expect(operation.id, 503, "upstream_failed", self.names.but(message=unknown, own=unknown))
         self.pair.origin("PUT", "/_faults", {"faults": []})
+        self.expect("getMessage", 504, "not_cached", self.names.but(message=unknown),
+                    headers={"Cache-Control": "only-if-cached"})
 
     def test_B36_a_send_is_held_until_it_is_sent(self):
         for operation, names in [("sendMessage", self.names), ("resendMessage", self.names.but(request=self.row()))]:

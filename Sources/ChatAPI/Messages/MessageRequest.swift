@@ -74,18 +74,19 @@ final class MessageRequest {
     return try answer(sent)
   }
 
-  private func answer(_ id: Int64) throws -> Outcome {
-    let isWanted = preferences.mode == .always && status == .hit
+  /// `fetched`: the result of asking the upstream; nil: it was not asked.
+  private func answer(_ id: Int64, _ fetched: SyncOutcome? = nil) throws -> Outcome {
+    let isWanted = preferences.mode == .always && fetched == nil
     if !isWanted, let response = try look(id) { return .respond(response) }
-    guard preferences.mode != .never, status == .hit else { throw Problem.messageNotFound }
+    if let fetched { throw Problem.ofMissingMessage(fetched) }
+    guard preferences.mode != .never else { throw Problem.notCached }
     let within = preferences.milliseconds
     return context.wait(request, of: caller, within: within) { [self] in
       context.syncRequests.fetch(
         MessageSyncRequest(url, .message(id)), for: caller.user, within: within, then: $0)
     } then: { [self] outcome in
-      if case .failed(.notSynced(let wait)) = outcome { throw Problem(.notSynced(retryAfter: wait)) }
       status = CacheStatus(outcome)
-      return try answer(id)
+      return try answer(id, outcome ?? .late)
     }
   }
 

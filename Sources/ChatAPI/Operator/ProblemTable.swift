@@ -254,6 +254,10 @@ enum ProblemTable {
       "Nothing that answers this is cached, and the chat server cannot be reached.",
       "Ask again after `Retry-After` seconds."),
     Meaning(
+      504, "not_cached",
+      "The request has `Cache-Control: only-if-cached`, and the message is not cached.",
+      "Ask without that header: then the chat server is asked."),
+    Meaning(
       505, "version_not_supported",
       "The request is not HTTP/1.1 or HTTP/1.0.",
       "Have an HTTP library write the request."),

@@ -120,6 +120,7 @@ package final class RouteContext: Sendable {
     _ body: @escaping (ChannelURL, Caller) throws -> Outcome
   ) throws -> Outcome {
     let url = try named ?? RouteContext.channelURL(request)
+    let body = { [self] url, caller in try acrossRemovals(in: url) { try body(url, caller) } }
     if let isJoined = try isJoined(caller.user, in: url) {
       guard isJoined || !needsJoined else { throw Problem.notJoined }
       return try body(url, caller)
@@ -138,6 +139,23 @@ package final class RouteContext: Sendable {
       case nil: throw Problem(.notSynced(retryAfter: 1000))
       }
     }
+  }
+
+  /// Runs `body`. If messages of the channel were cleared or evicted meanwhile, one that is not found may
+  /// just not be cached any more: the client is told to ask again (B58).
+  private func acrossRemovals(in url: ChannelURL, _ body: () throws -> Outcome) throws -> Outcome {
+    let mark = cache.cursor.sequence
+    let change: (any Error) -> any Error = { [self] error in
+      do {
+        guard let problem = error as? Problem, problem.detail == Problem.messageNotFound.detail,
+          try cache.read({ try $0.hasRemovedMessages(of: url, since: mark) })
+        else { return error }
+        var later = Problem.removedMeanwhile
+        later.members = problem.members
+        return later
+      } catch { return error }
+    }
+    do { return try body().mapErrors(change) } catch { throw change(error) }
   }
 
   private func isJoined(_ user: UserID, in url: ChannelURL) throws -> Bool? {

@@ -78,6 +78,26 @@ extension Problem {
       + "later.",
     headers: [("Retry-After", "1")])
 
+  /// The problem of a message that is not cached after the upstream was asked: only the upstream can say that
+  /// it does not exist.
+  static func ofMissingMessage(_ fetched: SyncOutcome) -> Problem {
+    switch fetched {
+    case .stored, .failed(.rejected): Problem.messageNotFound
+    case .failed(let error): Problem(error)
+    case .late: Problem(SyncError.failed(reason: "the chat server did not answer in time"))
+    }
+  }
+
+  /// The request forbids to ask the upstream for what is not cached (RFC 9111).
+  static let notCached = Problem(
+    504, "not_cached",
+    detail: "The message is not cached: without `Cache-Control: only-if-cached` the chat server is asked.")
+
+  /// Messages were removed from the cache while the request looked for one (B58).
+  static let removedMeanwhile = Problem(
+    503, "not_synced", detail: "The channel's messages were cleared meanwhile: ask again.",
+    headers: [("Retry-After", "1")])
+
   /// Whether this is `rightsUnknown`.
   var isOfUnknownRights: Bool { detail == Problem.rightsUnknown.detail }
 

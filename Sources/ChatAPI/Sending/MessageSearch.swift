@@ -56,22 +56,13 @@ struct MessageSearch {
     let (target, isCached) = try look(ref)
     if isCached { return try then(target) }
     guard case .confirmed(let id) = target else { throw Problem.messageNotFound }
-    if let fetched { throw MessageSearch.problem(fetched) }
+    if let fetched { throw Problem.ofMissingMessage(fetched) }
     let (context, within) = (sending.context, RouteContext.firstWordMilliseconds)
     return context.wait(request, of: caller, within: within) {
       context.syncRequests.fetch(
         MessageSyncRequest(url, .message(id)), for: caller.user, within: within, then: $0)
     } then: { outcome in
       try find(ref, outcome ?? .late, then)
-    }
-  }
-
-  /// The problem of a message that is not cached: only the upstream can say that it does not exist.
-  private static func problem(_ fetched: SyncOutcome) -> Problem {
-    switch fetched {
-    case .stored, .failed(.rejected): Problem.messageNotFound
-    case .failed(let error): Problem(error)
-    case .late: Problem(SyncError.failed(reason: "the chat server did not answer in time"))
     }
   }
 

@@ -30,6 +30,12 @@ extension CacheReader {
     try db.meta(.cleared) ?? 0 > mark
   }
 
+  /// Whether messages of the channel were cleared or evicted after that sequence of the log.
+  package func hasRemovedMessages(of url: ChannelURL, since mark: Int64) throws -> Bool {
+    guard let channel = try channelKey(of: url) else { return try wasEverythingCleared(since: mark) }
+    return try wasCleared(channel, since: mark) || wasEvicted([.start], of: channel, since: mark)
+  }
+
   /// Whether the channel was cleared after that sequence of the log, by itself or with everything.
   func wasCleared(_ channel: ChannelKey, since mark: Int64) throws -> Bool {
     if try wasEverythingCleared(since: mark) { return true }
