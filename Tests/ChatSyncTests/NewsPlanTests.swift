@@ -62,6 +62,84 @@ import Testing
     #expect(first.first == .check(told), "before views of whose channels no webhook told: \(first)")
   }
 
+  /// A plan of open channels `c…` that have just been checked, and other channels `p…`.
+  private func checked(open: Int, others: Int = 0) -> PlanRun {
+    var run = PlanRun(users: 0, open: open)
+    for index in 0..<others {
+      let other = ChannelURL("p\(index)")
+      run.plan.know(other, isPrefetched: true, isUnverified: false, lastMessageAt: 1, now: 0)
+    }
+    run.go(until: 20_000) { _, _, _ in }
+    return run
+  }
+
+  @Test("B30, B34: news of open channels come first, and those of others have a turn of eight")
+  func newsOfOthers() {
+    var run = checked(open: 40, others: 40)
+    let end = run.now + 5_000
+    var told: [String: [Int64]] = [:]
+    for index in 0..<40 {
+      run.plan.noteWebhook(.newest, in: ChannelURL("p\(index)"), message: 0, now: run.now)
+    }
+    for index in 0..<40 {
+      run.plan.noteWebhook(.newest, in: ChannelURL("c\(index)"), message: 0, now: run.now)
+    }
+    run.go(until: end) { job, _, ended in
+      if case .news(let url) = job { told[String(url.text.prefix(1)), default: []].append(ended) }
+    }
+    let (open, others) = (told["c"] ?? [], told["p"] ?? [])
+    #expect(open.count == 40 && others.count == 40)
+    let lastOpen = open.max() ?? .max
+    let early = others.count { $0 <= lastOpen }
+    #expect((1...10).contains(early), "\(early) of other channels before the last open one")
+  }
+
+  @Test("B34: news of an open channel whose usual check is due are listed alone, and do not put it off")
+  func newsWithoutCheck() {
+    var plan = settled()
+    plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 0)
+    #expect(plan.next(now: 0) == [.check(url)])
+    plan.ended(.check(url), .checked(isPrefetched: true, isInDoubt: false), now: 0)
+    let due = plan.channels[url]?.checkAt ?? 0
+    plan.noteWebhook(.newest, in: url, message: 0, now: due + 1)
+    #expect(plan.next(now: due + 1) == [.news(url)])
+    plan.ended(.news(url), .checked(isPrefetched: true, isInDoubt: false), now: due + 2)
+    #expect(plan.next(now: due + 2) == [.check(url)])
+  }
+
+  @Test("B16, B30: first checks for new views come before the usual checks, which have a turn of eight")
+  func firstChecks() {
+    var run = checked(open: 100)
+    for index in 0..<100 { run.plan.channels[ChannelURL("c\(index)")]?.checkAt = run.now }
+    for new in (0..<40).map({ "n\($0)" }) {
+      run.plan.open(OpenView(id: new, channel: ChannelURL(new), isAtNewest: true), now: run.now)
+    }
+    var checks: [String] = []
+    run.go(until: run.now + 3_000) { job, _, _ in
+      if case .check(let url) = job { checks.append(String(url.text.prefix(1))) }
+    }
+    let (last, usual) = (checks.lastIndex(of: "n") ?? 0, checks.prefix(40).count { $0 == "c" })
+    #expect(checks.count { $0 == "n" } == 40 && last < 60 && (2...12).contains(usual), "\(checks)")
+  }
+
+  @Test("B11, B30: users who make requests before they are listed are listed at once, by every second job")
+  func awaitedListings() {
+    var run = checked(open: 40)
+    for index in 0..<40 {
+      let user = UserID("u\(index)")
+      run.plan.add(user, isSynced: false, isCached: true, now: run.now)
+      run.plan.users[user]?.beginListing()
+      run.plan.users[user]?.isAwaited = true
+      run.plan.noteWebhook(.newest, in: ChannelURL("c\(index)"), message: 0, now: run.now)
+    }
+    var jobs: [String] = []
+    run.outcome = Self.listing
+    run.go(until: run.now + 2_000) { job, _, _ in jobs.append(job.name) }
+    let first = jobs.prefix(40)
+    let listings = first.count { $0 == "list" || $0 == "end_sweep" }
+    #expect(first.count == 40 && (18...24).contains(listings), "\(first)")
+  }
+
   @Test("B34, B35: a check that is held back does not come with news; one that worked holds back no news")
   func held() {
     var plan = settled()
@@ -118,7 +196,7 @@ import Testing
     run.go(until: 30_000) { job, began, _ in begun[job] = min(began, begun[job] ?? .max) }
     for user in users {
       let (listed, ended) = (begun[.list(user, after: nil)], begun[.endSweep(user)])
-      #expect(listed != nil && (ended ?? .max) - (listed ?? 0) <= 2_500, "\(user)")
+      #expect(listed != nil && (ended ?? .max) - (listed ?? 0) <= 1_000, "\(user)")
     }
   }
 

@@ -57,6 +57,7 @@ struct PlanRun {
     case .check(let url): (plan.isOpen(url) ? .open : .background, 2)
     case .news(let url): (plan.isOpen(url) ? .open : .background, 1)
     case .list, .endSweep, .prefetch, .verify, .fill: (.background, 1)
+    case .send: (.send, 1)
     default: (.open, 1)
     }
   }

@@ -212,8 +212,29 @@ import Testing
       }
     }
     #expect((600...611).contains(started.values.reduce(0, +)), "ten a second: \(started)")
-    for importance in Importance.allCases { #expect(started[importance] ?? 0 >= 50, "\(started)") }
+    let views = started[.open] ?? 0
+    #expect(abs(views - (started[.send] ?? 0)) <= 1, "sends and open views take turns: \(started)")
+    #expect(min(started[.upload] ?? 0, started[.background] ?? 0) >= 50, "\(started)")
+    #expect(2 * views >= 50, "\(started)")
     #expect(started[.foreground] ?? 0 >= 420, "clients' own go first: \(started)")
+  }
+
+  @Test("B35: however many sends wait, a request for an open view waits for one of them, and a send for one")
+  func sendsAndViews() {
+    var queue = RequestQueue<Importance>(limit: 1, bucket: TokenBucket(rate: 0, burst: 1))
+    var started: [Importance] = []
+    func start() {
+      guard case .start(let importance) = queue.next(now: 0) else { return }
+      started.append(importance)
+      queue.finished(importance)
+    }
+    for _ in 0..<48 { queue.add(.send, .send) }
+    for _ in 0..<4 { start() }
+    for _ in 0..<3 { queue.add(.open, .open) }
+    queue.add(.foreground, .foreground)
+    for _ in 0..<8 { start() }
+    let turns: [Importance] = [.foreground, .open, .send, .open, .send, .open, .send, .send]
+    #expect(started == Array(repeating: .send, count: 4) + turns)
   }
 
   @Test("B30: a limited rate is split by the same shares: each class of jobs keeps its floor of the requests")

@@ -22,8 +22,8 @@ final class WebhookReceiver {
   private let server: Server
   let url: String
 
-  /// Answers the first `failures` deliveries with 500.
-  init(failures: Int = 0) throws {
+  /// Answers the first `failures` deliveries with 500, and all that contain `refused`.
+  init(failures: Int = 0, refused: String? = nil) throws {
     let state = Watched(State(failures: failures))
     self.state = state
     server = try Server(MicroHTTP.Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0)))
@@ -34,7 +34,7 @@ final class WebhookReceiver {
       let isFailure = state.update { state in
         state.deliveries.append(delivery)
         state.failures -= 1
-        return state.failures >= 0
+        return state.failures >= 0 || refused.map(delivery.body.contains) ?? false
       }
       return .respond(Response.text("", status: isFailure ? 500 : 200))
     }

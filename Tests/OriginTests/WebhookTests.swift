@@ -60,6 +60,21 @@ import Testing
     #expect(Set(came.prefix(3).map(\.body)).count == 1 && came.last?.text == "after")
   }
 
+  @Test("one that is not taken does not hold up those of other channels")
+  func others() throws {
+    let receiver = try WebhookReceiver(refused: "stuck")
+    let wire = try Wire(webhookURL: receiver.url)
+    let made = receiver.deliveries(1).count
+    _ = try wire.send("general", "stuck")
+    for index in 0..<10 {
+      _ = try wire.call("POST", "/v3/group_channels", #"{"channel_url":"c\#(index)","user_ids":["bob"]}"#)
+    }
+    let came = receiver.deliveries(made + 13).dropFirst(made)
+    let tries = came.indices.filter { came[$0].text == "stuck" }
+    #expect(tries.count == 3 && came.count == 13)
+    #expect((tries.last ?? 0) - (tries.first ?? 0) > 4, "others come between its tries")
+  }
+
   @Test("after three tries one is given up")
   func givenUp() throws {
     let receiver = try WebhookReceiver(failures: 3)

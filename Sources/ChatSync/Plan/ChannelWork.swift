@@ -6,6 +6,9 @@ struct ChannelWork: Sendable {
   var views = TextMap<OpenView>()
   /// When the channel's next check is due; nil: no check is needed.
   var checkAt: Int64?
+  /// Whether a view was opened, or the channel was cleared, since the last check. Views are told nothing
+  /// before the next one.
+  var owesFirstCheck = false
   /// Whether the channel was open when the link came back and was not checked since. Sends wait for that
   /// check.
   var isCatchingUp = false
@@ -47,6 +50,8 @@ struct ChannelWork: Sendable {
   var heldBack = HeldBack()
 
   var isOpen: Bool { !views.isEmpty }
+  /// Whether clients are told nothing new before the channel's next check.
+  var isFirstCheck: Bool { isOpen && (owesFirstCheck || isCatchingUp) }
   /// Whether the newest messages have to be prefetched and a connected user is in the channel.
   var needsPrefetch: Bool { !isPrefetched && !isOfNobody }
   var countsMissing: Bool { views.values.contains { $0.isAtNewest } }
@@ -57,6 +62,7 @@ struct ChannelWork: Sendable {
     case .check:
       checkAt = nil
       newsAt = nil
+      owesFirstCheck = false
       isNoted = false
       isAwaited = false
     case .news: newsAt = nil
@@ -75,7 +81,8 @@ struct ChannelWork: Sendable {
 
   /// The kinds of jobs in a channel, without prefetch. Each kind has a line of its own.
   enum Kind: Int, CaseIterable {
-    case awaitedCheck, message, refresh, news, notedCheck, openCheck, check, verify, settle, fill
+    case awaitedCheck, message, refresh, news, otherNews, notedCheck, firstCheck, openCheck, check, verify
+    case settle, fill
   }
 
   /// When a job of that kind may begin; nil: none is due, or another job runs.
@@ -86,9 +93,12 @@ struct ChannelWork: Sendable {
       case .awaitedCheck: heldBack.moment(.check, isAwaited ? checkAt : nil)
       case .message: messages.lazy.map { heldBack.moment(.message($0), messagesAt) }.min() ?? .max
       case .refresh: heldBack.moment(.refresh, isRefreshDue ? refreshAt : nil)
-      case .news: heldBack.moment(.news, newsAt)
+      case .news: heldBack.moment(.news, isOpen ? newsAt : nil)
+      case .otherNews: heldBack.moment(.news, isOpen ? nil : newsAt)
       case .notedCheck: heldBack.moment(.check, !isAwaited && isNoted ? checkAt : nil)
-      case .openCheck: heldBack.moment(.check, !isAwaited && !isNoted && isOpen ? checkAt : nil)
+      case .firstCheck: heldBack.moment(.check, !isAwaited && !isNoted && isFirstCheck ? checkAt : nil)
+      case .openCheck:
+        heldBack.moment(.check, !isAwaited && !isNoted && isOpen && !isFirstCheck ? checkAt : nil)
       case .check: heldBack.moment(.check, !isAwaited && !isNoted && !isOpen ? checkAt : nil)
       case .verify: heldBack.moment(.verify, verifyAt)
       case .settle: heldBack.moment(.settle, settleAt)
@@ -107,7 +117,10 @@ extension Plan {
   /// A view was opened or moved. The channel of a new view is checked now.
   package mutating func open(_ view: OpenView, now: Int64) {
     change(view.channel) {
-      if $0.views[view.id] == nil { $0.checkAt = now }
+      if $0.views[view.id] == nil {
+        $0.checkAt = now
+        $0.owesFirstCheck = true
+      }
       $0.isUsed = true
       $0.views[view.id] = view
     }
@@ -258,12 +271,12 @@ extension Plan {
   /// (B30).
   mutating func pick(now: Int64) -> SyncJob? {
     if isClearing { return pickConnecting(now: now) ?? pickLane(now: now).map { .send($0) } }
-    // A check that a client waits for is at most every second job. So clients who ask all the time do not
-    // stop the other jobs.
+    // What a client waits for is at most every second job. So clients who ask all the time do not stop the
+    // other jobs.
     let awaited = first(.awaitedCheck, now: now).map { SyncJob.check($0.url) }
-    if let awaited, !wasAwaited {
+    if !wasAwaited, let job = awaited ?? pickAwaitedListing(now: now) {
       wasAwaited = true
-      return awaited
+      return job
     }
     let turn = Share.turns[turns % Share.turns.count]
     for share in [turn, turn.second] + Share.allCases {
@@ -286,46 +299,8 @@ extension Plan {
     }
   }
 
-  /// Webhook notes and polls of open views have turns, and doubts have every eighth of them. None keeps the
-  /// others waiting.
-  private mutating func pickView(now: Int64) -> SyncJob? {
-    let noted = pickNoted(now: now)
-    let open = first(.openCheck, now: now).map { SyncJob.check($0.url) }
-    let doubt = pickDoubt(now: now)
-    let job =
-      switch viewTurns % 8 {
-      case 3: doubt ?? noted ?? open ?? pickNamed(now: now)
-      case 1, 5: open ?? noted ?? pickNamed(now: now)
-      case 2, 6: pickNamed(now: now) ?? noted ?? open
-      default: noted ?? pickNamed(now: now) ?? open
-      }
-    if job != nil { viewTurns += 1 }
-    return job
-  }
-
-  /// The channel that has waited longest since a webhook told of new messages or of missed changes. A check
-  /// that is due lists new messages, too, and answers new views, which are told nothing before that.
-  private func pickNoted(now: Int64) -> SyncJob? {
-    let (news, missed) = (first(.news, now: now), first(.notedCheck, now: now))
-    if let missed, missed.moment < news?.moment ?? .max { return .check(missed.url) }
-    guard let url = news?.url, let work = channels[url] else { return nil }
-    return work.heldBack.moment(.check, work.checkAt) <= now ? .check(url) : .news(url)
-  }
-
-  /// The message or the channel that a webhook named and that waits longest.
-  private func pickNamed(now: Int64) -> SyncJob? {
-    let (message, refresh) = (first(.message, now: now), first(.refresh, now: now))
-    if let refresh, refresh.moment < message?.moment ?? .max { return .refresh(refresh.url) }
-    guard let message, let work = channels[message.url],
-      let id = work.messages.first(where: { !work.heldBack.holds(.message($0), now: now) })
-    else { return nil }
-    return .message(message.url, id: id)
-  }
-
-  private func pickDoubt(now: Int64) -> SyncJob? { first(.settle, now: now).map { .settle($0.url) } }
-
   /// The channel whose job of that kind waits longest, if it may begin now.
-  private func first(_ kind: ChannelWork.Kind, now: Int64) -> (url: ChannelURL, moment: Int64)? {
+  func first(_ kind: ChannelWork.Kind, now: Int64) -> (url: ChannelURL, moment: Int64)? {
     channels.first(kind).flatMap { $0.moment <= now ? $0 : nil }
   }
 
@@ -424,6 +399,7 @@ extension Plan {
     guard !views.isEmpty else { return }
     change(url) {
       $0.views = views
+      $0.owesFirstCheck = true
       $0.isOfNobody = true
     }
   }
@@ -440,7 +416,9 @@ extension Plan {
   /// Makes a failed job due again.
   private func isDueAgain(_ work: inout ChannelWork, _ job: SyncJob, _ outcome: Outcome, now: Int64) {
     switch job {
-    case .check: work.checkAt = now
+    case .check:
+      work.checkAt = now
+      work.owesFirstCheck = work.isOpen
     case .news: work.newsAt = now
     case .refresh: work.isRefreshDue = true
     case .message(_, let id): if !work.messages.contains(id) { work.messages.append(id) }

@@ -57,7 +57,10 @@ extension ChannelWork {
     retryAt = nil
     wait.reset()
     heldBack = HeldBack()
-    if isOpen { checkAt = now }
+    if isOpen {
+      checkAt = now
+      owesFirstCheck = true
+    }
   }
 }
 

@@ -62,6 +62,9 @@ struct UserTable: Sendable {
       ? listings.next(now: now, isAwaited: isAwaited) : polls.next(now: now, isAwaited: isAwaited)
   }
 
+  /// Whether a listing is due that comes before others.
+  func hasPreferredListing(now: Int64) -> Bool { listings.preferred.first.map { $0.rank <= now } ?? false }
+
   /// When the next job of a user may begin; nil: none is due.
   var dueAt: Int64? {
     [listings.preferred, listings.others, polls.preferred, polls.others].compactMap(\.first?.rank).min()

@@ -65,8 +65,8 @@ struct UserWork: Sendable {
   struct Turn: Equatable {
     /// Whether the job pages through the user's channels.
     let isListing: Bool
-    /// Whether the user comes before the others: a client waits for the poll, nothing of the user is cached
-    /// yet, or unsent messages wait for the poll.
+    /// Whether the user comes before the others: a client waits for the poll or the listing, nothing of the
+    /// user is cached yet, unsent messages wait for the poll, or only the listing's end is left.
     let isPreferred: Bool
     /// The moment at which the job may begin. Who waits longest is next.
     let since: Int64
@@ -78,7 +78,8 @@ struct UserWork: Sendable {
     guard isFree else { return nil }
     return Turn(
       isListing: phase.isListing,
-      isPreferred: isAwaited || phase == .connecting && !isCached || isCatchingUp && hasUnsent, since: pollAt)
+      isPreferred: isAwaited || phase == .sweeping || phase == .connecting && !isCached
+        || isCatchingUp && hasUnsent, since: pollAt)
   }
 
   /// Begins to page through all channels.
@@ -87,8 +88,7 @@ struct UserWork: Sendable {
     sweepAt = .max
   }
 
-  /// A page of the channels is stored. The user waits behind the others for the next page, but not for the
-  /// end of the listing: the channels of a user who is listed whole are not asked for one by one any more.
+  /// A page of the channels is stored. The user waits behind the others for the next page.
   mutating func listed(_ count: Int, next: String?, now: Int64) {
     wait.reset()
     if case .listing(_, let done) = phase {
@@ -212,6 +212,12 @@ extension Plan {
       guard let work = users[name], case .connecting = work.phase else { return false }
       return work.isFree && work.pollAt <= now
     }.map { .connect($0) }
+  }
+
+  /// The next step of a user's listing that is almost done, or whose user makes requests: until it is done,
+  /// each of the user's channels is asked for alone.
+  mutating func pickAwaitedListing(now: Int64) -> SyncJob? {
+    users.hasPreferredListing(now: now) ? pickForUser(now: now, isListing: true) : nil
   }
 
   mutating func pickForUser(now: Int64, isListing: Bool) -> SyncJob? {

@@ -70,7 +70,9 @@ package struct HTTPRequest: Sendable {
 package enum Importance: Int, Sendable, CaseIterable, Comparable {
   /// A client's own request waits for it.
   case foreground
-  /// For an open view, a user or an unsent message.
+  /// An unsent message.
+  case send
+  /// For an open view or a user.
   case open
   /// The file of an unsent message. Uploads have at most half of the slots.
   case upload

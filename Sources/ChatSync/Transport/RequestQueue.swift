@@ -7,7 +7,8 @@ import ChatModel
 ///
 /// Background requests leave one slot free, so that slow ones never hold up clients' own requests. Uploads
 /// take long, and have at most half of the slots, at least one. The requests of each importance wait in a
-/// lane. A lane that was passed over several times has its turn, so that none waits for ever.
+/// lane. Sends and the requests for open views take turns. A lane that was passed over several times has its
+/// turn, so that none waits for ever.
 package struct RequestQueue<Entry> {
   /// The next step for the client.
   package enum Decision {
@@ -37,6 +38,8 @@ package struct RequestQueue<Entry> {
   private var uploadsInFlight = 0
   /// For each lane: the more important requests that were started while it waited, since its last turn.
   private var passedOver = Importance.allCases.map { _ in 0 }
+  /// Whether a send started after the last request for an open view.
+  private var isTurnOfOpen = false
   /// The end of the pause of each kind of call (monotonic ms).
   private var pauses: [ExactText: Int64] = [:]
 
@@ -90,13 +93,19 @@ package struct RequestQueue<Entry> {
     guard inFlight < limit else { return .idle }
     guard let (lane, index) = nextStartable() else { return pausedEnd }
     if let later = bucket.take(now: now) { return .wait(until: later) }
-    passedOver[lane] = 0
-    for other in lanes.indices where other > lane {
+    let sharers = RequestQueue.sharers(of: lane)
+    for sharer in sharers { passedOver[sharer] = 0 }
+    for other in lanes.indices where other > lane && !sharers.contains(other) {
       passedOver[other] = lanes[other].isEmpty ? 0 : passedOver[other] + 1
     }
     inFlight += 1
-    if lane == Importance.background.rawValue { backgroundInFlight += 1 }
-    if lane == Importance.upload.rawValue { uploadsInFlight += 1 }
+    switch Importance(rawValue: lane) {
+    case .send: isTurnOfOpen = true
+    case .open: isTurnOfOpen = false
+    case .background: backgroundInFlight += 1
+    case .upload: uploadsInFlight += 1
+    case .foreground, nil: break
+    }
     return .start(lanes[lane].remove(at: index).entry)
   }
 
@@ -113,17 +122,30 @@ package struct RequestQueue<Entry> {
   }
 
   /// The request whose turn it is: that of the lane passed over most often, if that was often enough, else
-  /// that of the most important lane.
+  /// that of the most important lane. Of sends and requests for open views neither waits for more than one
+  /// of the other, however many wait.
   private func nextStartable() -> (lane: Int, index: Int)? {
     let due = lanes.indices.filter { passedOver[$0] >= RequestQueue.mostPassedOver }
       .sorted { passedOver[$0] > passedOver[$1] }
-    for lane in due + Array(lanes.indices) {
+    for lane in (due + Array(lanes.indices)).flatMap(inTurn) {
       guard !isFull(lane), let index = lanes[lane].firstIndex(where: { pauses[$0.endpoint] == nil }) else {
         continue
       }
       return (lane, index)
     }
     return nil
+  }
+
+  /// The lanes that take turns with this one, and itself.
+  private static func sharers(of lane: Int) -> [Int] {
+    let pair = [Importance.send.rawValue, Importance.open.rawValue]
+    return pair.contains(lane) ? pair : [lane]
+  }
+
+  /// The lanes that take turns with this one, that whose turn it is first.
+  private func inTurn(_ lane: Int) -> [Int] {
+    let sharers = RequestQueue.sharers(of: lane)
+    return isTurnOfOpen ? sharers.reversed() : sharers
   }
 
   /// Whether the requests of a lane have all slots that they may have.

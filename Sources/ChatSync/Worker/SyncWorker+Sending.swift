@@ -100,7 +100,7 @@ extension SyncWorker {
     switch job.job {
     case .look(let position): return try await look(for: job, after: position, in: lane.channel)
     case .deleteSent(let message):
-      try await upstream.delete(message: message, in: lane.channel, .open)
+      try await upstream.delete(message: message, in: lane.channel, .send)
       return EndedOutboxJob(job, .success(message: nil))
     case .upload: return EndedOutboxJob(job, .uncertain)
     case .send: return try await post(job, lane)
@@ -120,21 +120,21 @@ extension SyncWorker {
         }
         message.file = OutgoingFile(path: path, name: file.name, mime: file.mime, size: file.size)
       }
-      let sent = try await upstream.send(message, .open)
+      let sent = try await upstream.send(message, .send)
       return EndedOutboxJob(job, .success(message: sent.messageID), messages: [sent])
     case .edit:
       let edit = OutgoingEdit(user: lane.user, kind: job.targetKind, params: job.params)
-      let edited = try await upstream.edit(message: target, in: url, edit, .open)
+      let edited = try await upstream.edit(message: target, in: url, edit, .send)
       return EndedOutboxJob(job, .success(message: target), messages: [edited])
     case .delete:
-      try await upstream.delete(message: target, in: url, .open)
+      try await upstream.delete(message: target, in: url, .send)
       return EndedOutboxJob(job, .success(message: target))
     case .reaction:
       try await upstream.react(
-        to: target, in: url, as: lane.user, key: job.aspect, isAdded: job.addsReaction, .open)
+        to: target, in: url, as: lane.user, key: job.aspect, isAdded: job.addsReaction, .send)
       return EndedOutboxJob(job, .success(message: target), messages: await reacted(to: target, in: url))
     case .read:
-      try await upstream.markAsRead(url, as: lane.user, .open)
+      try await upstream.markAsRead(url, as: lane.user, .send)
       return EndedOutboxJob(job, .success(message: nil))
     }
   }
@@ -143,7 +143,7 @@ extension SyncWorker {
   /// pending reaction by the real one. If it cannot be fetched now, a note asks for it until it can be.
   private func reacted(to message: Int64, in url: ChannelURL) async -> [MessageRecord] {
     do {
-      return [try await upstream.message(message, in: url, .open)]
+      return [try await upstream.message(message, in: url, .send)]
     } catch {
       let note = Webhook.Note(
         kind: .message, channel: url, messageID: message, source: .reactionUpdated)
@@ -168,8 +168,8 @@ extension SyncWorker {
     var moment = position == .start ? 0 : position.createdAt
     var window = MessageWindow(.time(moment), older: 0, newer: SyncWorker.lookRows)
     for _ in 0..<SyncWorker.lookPages {
-      let page = try await upstream.messages(in: url, window, .open)
-      if page.items.isEmpty, page.unreadable == 0 { try await confirmEmpty(url, window, .open) }
+      let page = try await upstream.messages(in: url, window, .send)
+      if page.items.isEmpty, page.unreadable == 0 { try await confirmEmpty(url, window, .send) }
       let new = page.items.filter { seen.insert($0.messageID).inserted }
       found += new.filter { $0.position > position }
       // An item that cannot be read may be the message.

@@ -27,20 +27,21 @@ extension OriginServer {
         return call.news
       }
       fileCounts.add(arguments, path: path, isLate: isLate)
-      for item in news { tell(item.text, path: path) }
+      for item in news { tell(item, path: path) }
     }
     return json.finish()
   }
 
   /// Sends a webhook, unless a fault says otherwise.
-  private func tell(_ body: String, path: String) {
+  private func tell(_ item: Value, path: String) {
     guard let webhooks = webhooks.withLock({ $0 }), !desk.isCutOff else { return }
     if desk.take([.dropWebhook], path: path) != nil { return }
+    let (body, channel) = (item.text, item["channel"]?["channel_url"]?.string ?? "")
     if let fault = desk.take([.shuffleWebhook], path: path) {
-      return webhooks.hold(body, milliseconds: fault.milliseconds)
+      return webhooks.hold(body, of: channel, milliseconds: fault.milliseconds)
     }
-    webhooks.send(body)
-    if desk.take([.duplicateWebhook], path: path) != nil { webhooks.send(body) }
+    webhooks.send(body, of: channel)
+    if desk.take([.duplicateWebhook], path: path) != nil { webhooks.send(body, of: channel) }
   }
 
   /// Answers a request with an operation, unless a rate limit or a fault comes first.

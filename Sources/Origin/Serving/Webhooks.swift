@@ -2,10 +2,56 @@ import CCurl
 import CSodium
 import Platform
 
-/// Sends webhooks in their order from a bounded queue in memory, each up to three times. Webhooks that do not
-/// fit are dropped and logged: a receiver must live with lost webhooks anyway.
+/// Sends webhooks: those of one channel in their order, those of several at once.
 final class Webhooks: Sendable {
-  private static let waitingLimit = 10_000
+  /// A slow receiver takes so many at once.
+  private static let lineCount = 8
+
+  private let lines: [WebhookLine]
+
+  init(url: String, secret: String) {
+    lines = (0..<Webhooks.lineCount).map { _ in WebhookLine(url: url, secret: secret) }
+  }
+
+  private func line(of channel: String) -> WebhookLine {
+    lines[Int(channel.hashValue.magnitude % UInt(lines.count))]
+  }
+
+  func send(_ body: String, of channel: String) { line(of: channel).send(body) }
+
+  /// Sends a webhook after the channel's next one, or when the time is over. Only one is held at a time.
+  func hold(_ body: String, of channel: String, milliseconds: Int64) {
+    line(of: channel).hold(body, milliseconds: milliseconds)
+  }
+
+  func stop() {
+    for line in lines { line.stop() }
+  }
+
+  /// Lower-case hex HMAC-SHA256 of the body.
+  static func signature(_ body: String, key: String) -> String {
+    var mac = [UInt8](repeating: 0, count: Int(crypto_auth_hmacsha256_BYTES))
+    var state = crypto_auth_hmacsha256_state()
+    let key = Array(key.utf8)
+    let body = Array(body.utf8)
+    _ = crypto_auth_hmacsha256_init(&state, key, key.count)
+    _ = crypto_auth_hmacsha256_update(&state, body, UInt64(body.count))
+    _ = crypto_auth_hmacsha256_final(&state, &mac)
+    return String(decoding: hex(mac), as: UTF8.self)
+  }
+
+  /// Lower-case hex digits.
+  static func hex(_ bytes: [UInt8]) -> [UInt8] {
+    let digits = Array("0123456789abcdef".utf8)
+    return bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+  }
+}
+
+/// Sends webhooks in their order from a bounded queue in memory, each up to three times, over a connection
+/// that it keeps. Webhooks that do not fit are dropped and logged: a receiver must live with lost webhooks
+/// anyway.
+private final class WebhookLine: Sendable {
+  private static let waitingLimit = 2_500
   private static let tries = 3
 
   private struct State {
@@ -16,7 +62,7 @@ final class Webhooks: Sendable {
     var isStopping = false
 
     mutating func append(_ body: String) -> Bool {
-      guard waiting.count < Webhooks.waitingLimit else { return false }
+      guard waiting.count < WebhookLine.waitingLimit else { return false }
       waiting.append(body)
       return true
     }
@@ -34,10 +80,12 @@ final class Webhooks: Sendable {
   init(url: String, secret: String) {
     let state = state
     thread.start("webhooks") {
+      let easy = curl_easy_init()
+      defer { curl_easy_cleanup(easy) }
       while true {
-        switch Webhooks.next(state) {
+        switch WebhookLine.next(state) {
         case .send(let body):
-          Webhooks.post(body, url: url, signature: Webhooks.signature(body, key: secret), state)
+          WebhookLine.post(body, with: easy, url: url, signature: Webhooks.signature(body, key: secret), state)
         case .look: continue
         case .stop: return
         }
@@ -90,36 +138,21 @@ final class Webhooks: Sendable {
     thread.join()
   }
 
-  /// Lower-case hex HMAC-SHA256 of the body.
-  static func signature(_ body: String, key: String) -> String {
-    var mac = [UInt8](repeating: 0, count: Int(crypto_auth_hmacsha256_BYTES))
-    var state = crypto_auth_hmacsha256_state()
-    let key = Array(key.utf8)
-    let body = Array(body.utf8)
-    _ = crypto_auth_hmacsha256_init(&state, key, key.count)
-    _ = crypto_auth_hmacsha256_update(&state, body, UInt64(body.count))
-    _ = crypto_auth_hmacsha256_final(&state, &mac)
-    return String(decoding: hex(mac), as: UTF8.self)
-  }
-
-  /// Lower-case hex digits.
-  static func hex(_ bytes: [UInt8]) -> [UInt8] {
-    let digits = Array("0123456789abcdef".utf8)
-    return bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
-  }
-
-  private static func post(_ body: String, url: String, signature: String, _ state: Watched<State>) {
+  private static func post(
+    _ body: String, with easy: UnsafeMutableRawPointer?, url: String, signature: String, _ state: Watched<State>
+  ) {
     for attempt in 1...tries {
-      if once(body, url: url, signature: signature) { return }
+      if once(body, with: easy, url: url, signature: signature) { return }
       let pause = Clock.system.monotonicNanoseconds() + UInt64(attempt) * 200_000_000
       if state.wait(until: pause, { $0.isStopping ? true : nil }) != nil { return }
     }
     Log.line(.warning, "webhook_failed", ["url": .text(url)])
   }
 
-  private static func once(_ body: String, url: String, signature: String) -> Bool {
-    guard let easy = curl_easy_init() else { return false }
-    defer { curl_easy_cleanup(easy) }
+  private static func once(
+    _ body: String, with easy: UnsafeMutableRawPointer?, url: String, signature: String
+  ) -> Bool {
+    guard let easy else { return false }
     var headers = curl_slist_append(nil, "Content-Type: application/json")
     headers = curl_slist_append(headers, "x-sendbird-signature: \(signature)")
     headers = curl_slist_append(headers, "Expect:")
