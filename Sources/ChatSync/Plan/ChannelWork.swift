@@ -271,10 +271,11 @@ extension Plan {
   /// (B30).
   mutating func pick(now: Int64) -> SyncJob? {
     if isClearing { return pickConnecting(now: now) ?? pickLane(now: now).map { .send($0) } }
-    // What a client waits for is at most every second job. So clients who ask all the time do not stop the
-    // other jobs.
+    // A check that a client waits for is at most every second job, a listing every fourth. So clients who ask
+    // all the time do not stop the other jobs.
     let awaited = first(.awaitedCheck, now: now).map { SyncJob.check($0.url) }
-    if !wasAwaited, let job = awaited ?? pickAwaitedListing(now: now) {
+    let isTurnOfListing = awaited == nil && turns.isMultiple(of: 3)
+    if !wasAwaited, let job = awaited ?? (isTurnOfListing ? pickAwaitedListing(now: now) : nil) {
       wasAwaited = true
       return job
     }

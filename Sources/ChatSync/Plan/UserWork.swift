@@ -35,6 +35,8 @@ struct UserWork: Sendable {
   /// Whether the changes since the user's last connect are still being fetched: unsent rows wait for that
   /// (B30).
   var isCatchingUp = true
+  /// Whether the last listing ended and no poll since: until that poll, clients' reads and sends wait.
+  var isJustListed = false
   /// Whether a question about the user's channels was not answered, and none since told all changes.
   var isUnknown = false
   /// True from the link's return until the upstream answers a question about the user.
@@ -63,10 +65,11 @@ struct UserWork: Sendable {
 
   /// A user's turn among the users who wait.
   struct Turn: Equatable {
-    /// Whether the job pages through the user's channels.
+    /// Whether the job pages through the user's channels, or is the first poll after that.
     let isListing: Bool
     /// Whether the user comes before the others: a client waits for the poll or the listing, nothing of the
-    /// user is cached yet, unsent messages wait for the poll, or only the listing's end is left.
+    /// user is cached yet, unsent messages wait for the poll, or only the listing's end and the poll after it
+    /// are left.
     let isPreferred: Bool
     /// The moment at which the job may begin. Who waits longest is next.
     let since: Int64
@@ -77,8 +80,8 @@ struct UserWork: Sendable {
   var turn: Turn? {
     guard isFree else { return nil }
     return Turn(
-      isListing: phase.isListing,
-      isPreferred: isAwaited || phase == .sweeping || phase == .connecting && !isCached
+      isListing: phase.isListing || isJustListed,
+      isPreferred: isAwaited || phase == .sweeping || isJustListed || phase == .connecting && !isCached
         || isCatchingUp && hasUnsent, since: pollAt)
   }
 
@@ -215,7 +218,7 @@ extension Plan {
   }
 
   /// The next step of a user's listing that is almost done, or whose user makes requests: until it is done,
-  /// each of the user's channels is asked for alone.
+  /// each of the user's channels is asked for alone, and until the poll after it reads and sends wait.
   mutating func pickAwaitedListing(now: Int64) -> SyncJob? {
     users.hasPreferredListing(now: now) ? pickForUser(now: now, isListing: true) : nil
   }
@@ -268,6 +271,7 @@ extension Plan {
       work.pollAt = hasMore || work.isAwaited ? now : now + pause(of: work)
       if !hasMore {
         work.isCatchingUp = false
+        work.isJustListed = false
         work.polls += 1
       }
     case .tokenLost:
@@ -284,11 +288,14 @@ extension Plan {
     default:
       if job == .endSweep(user) {
         work.isSynced = true
+        work.isJustListed = true
         work.phase = .steady
         if lacks(.channelChangelog) { work.sweepAt = min(work.sweepAt, now + pace.sweep) }
       }
       work.wait.reset()
-      work.pollAt = now + (work.phase == .steady && job != .endSweep(user) ? userInterval : 0)
+      // After a listing the user keeps its place: the poll comes before the listings of others.
+      if job == .endSweep(user) { break }
+      work.pollAt = now + (work.phase == .steady ? userInterval : 0)
     }
   }
 

@@ -85,7 +85,8 @@ private final class WebhookLine: Sendable {
       while true {
         switch WebhookLine.next(state) {
         case .send(let body):
-          WebhookLine.post(body, with: easy, url: url, signature: Webhooks.signature(body, key: secret), state)
+          let signature = Webhooks.signature(body, key: secret)
+          WebhookLine.post(body, with: easy, url: url, signature: signature, state)
         case .look: continue
         case .stop: return
         }
@@ -139,7 +140,8 @@ private final class WebhookLine: Sendable {
   }
 
   private static func post(
-    _ body: String, with easy: UnsafeMutableRawPointer?, url: String, signature: String, _ state: Watched<State>
+    _ body: String, with easy: UnsafeMutableRawPointer?, url: String, signature: String,
+    _ state: Watched<State>
   ) {
     for attempt in 1...tries {
       if once(body, with: easy, url: url, signature: signature) { return }
