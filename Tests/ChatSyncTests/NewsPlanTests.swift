@@ -142,6 +142,39 @@ import Testing
     #expect(lists > 3 && polls > 3 && lists - polls <= 4, "each is listed and polled: \(first)")
   }
 
+  @Test("B11, B30: users whose every poll begins their listing anew do not keep others from being listed")
+  func tokensLost() {
+    var run = checked(open: 0)
+    let other = UserID("other")
+    for name in (0..<8).map({ "u\($0)" }) + [other.text] {
+      run.plan.add(UserID(name), isSynced: false, isCached: true, now: run.now)
+      run.plan.users[UserID(name)]?.beginListing()
+      if name != other.text { run.plan.users[UserID(name)]?.pollAt = 0 }
+    }
+    run.outcome = { job in
+      if case .channelChanges(let user) = job, user != other { return .tokenLost }
+      return Self.listing(job)
+    }
+    run.go(until: run.now + 10_000) { _, _, _ in }
+    #expect(run.plan.users[other]?.isSynced == true)
+  }
+
+  @Test("B16, B30: a first check that fails stays one, a usual poll that fails becomes none")
+  func failedChecks() {
+    var plan = settled()
+    plan.open(OpenView(id: "v", channel: url, isAtNewest: true), now: 0)
+    #expect(plan.next(now: 0) == [.check(url)])
+    plan.ended(.check(url), .storeFailed, now: 0)
+    #expect(plan.channels[url]?.isFirstCheck == true)
+    var now: Int64 = 2_000
+    #expect(plan.next(now: now) == [.check(url)])
+    plan.ended(.check(url), .checked(isPrefetched: true, isInDoubt: false), now: now)
+    now = (plan.channels[url]?.checkAt ?? 0) + 1
+    #expect(plan.next(now: now) == [.check(url)])
+    plan.ended(.check(url), .storeFailed, now: now)
+    #expect(plan.channels[url]?.isFirstCheck == false)
+  }
+
   @Test("B34, B35: a check that is held back does not come with news; one that worked holds back no news")
   func held() {
     var plan = settled()

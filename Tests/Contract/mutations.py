@@ -270,8 +270,8 @@ ANYWHERE = {status for status, _ in CONTRACT.anywhere}
 def is_allowed(request, status):
     """Whether a whole request may be answered so: as its operation says, or as any operation may be answered."""
     if request.is_whole and status >= 500:
-        return status == 503 and (503 in request.operation.statuses or 503 in ANYWHERE)
-    return status < 500 or status in (503, 505)
+        return status in (503, 504) and (status in request.operation.statuses or status in ANYWHERE)
+    return status < 500 or status in (503, 504, 505)
 
 
 assert DOCUMENT["openapi"].startswith("3.")

@@ -95,7 +95,7 @@ extension Problem {
 
   /// Messages were removed from the cache while the request looked for one (B58).
   static let removedMeanwhile = Problem(
-    503, "not_synced", detail: "The channel's messages were cleared meanwhile: ask again.",
+    503, "not_synced", detail: "Messages of the channel were removed from the cache meanwhile: ask again.",
     headers: [("Retry-After", "1")])
 
   /// Whether this is `rightsUnknown`.

@@ -98,7 +98,7 @@ struct ChannelTable: Sendable {
   /// The values of a channel's work that decide in which queues (`PriorityLine`) the channel waits, and its
   /// turn there.
   private struct Traits {
-    var moments = InlineArray<12, Int64?>(repeating: nil)
+    var moments = InlineArray<13, Int64?>(repeating: nil)
     /// When a prefetch may begin; nil: none may. `Int64.min`: at any time.
     var prefetchAt: Int64?
     var rank = PrefetchRank()

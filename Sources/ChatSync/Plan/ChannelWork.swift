@@ -6,9 +6,11 @@ struct ChannelWork: Sendable {
   var views = TextMap<OpenView>()
   /// When the channel's next check is due; nil: no check is needed.
   var checkAt: Int64?
-  /// Whether a view was opened, or the channel was cleared, since the last check. Views are told nothing
-  /// before the next one.
+  /// Whether a view was opened, the channel was cleared, or its users came back, since the last check. Views
+  /// are told nothing before the next one.
   var owesFirstCheck = false
+  /// The same at the moment when the last check began: if it fails, its views still wait.
+  var owedFirstCheck = false
   /// Whether the channel was open when the link came back and was not checked since. Sends wait for that
   /// check.
   var isCatchingUp = false
@@ -56,12 +58,16 @@ struct ChannelWork: Sendable {
   var needsPrefetch: Bool { !isPrefetched && !isOfNobody }
   var countsMissing: Bool { views.values.contains { $0.isAtNewest } }
 
+  /// The last check told the views nothing.
+  mutating func stillOwesFirstCheck() { owesFirstCheck = owesFirstCheck || owedFirstCheck }
+
   mutating func started(_ job: SyncJob, now: Int64) {
     isBusy = true
     switch job {
     case .check:
       checkAt = nil
       newsAt = nil
+      owedFirstCheck = isFirstCheck
       owesFirstCheck = false
       isNoted = false
       isAwaited = false
@@ -81,8 +87,8 @@ struct ChannelWork: Sendable {
 
   /// The kinds of jobs in a channel, without prefetch. Each kind has a line of its own.
   enum Kind: Int, CaseIterable {
-    case awaitedCheck, message, refresh, news, otherNews, notedCheck, firstCheck, openCheck, check, verify
-    case settle, fill
+    case awaitedCheck, message, refresh, news, otherNews, notedCheck, otherNotedCheck, firstCheck, openCheck
+    case check, verify, settle, fill
   }
 
   /// When a job of that kind may begin; nil: none is due, or another job runs.
@@ -95,7 +101,8 @@ struct ChannelWork: Sendable {
       case .refresh: heldBack.moment(.refresh, isRefreshDue ? refreshAt : nil)
       case .news: heldBack.moment(.news, isOpen ? newsAt : nil)
       case .otherNews: heldBack.moment(.news, isOpen ? nil : newsAt)
-      case .notedCheck: heldBack.moment(.check, !isAwaited && isNoted ? checkAt : nil)
+      case .notedCheck: heldBack.moment(.check, !isAwaited && isNoted && isOpen ? checkAt : nil)
+      case .otherNotedCheck: heldBack.moment(.check, !isAwaited && isNoted && !isOpen ? checkAt : nil)
       case .firstCheck: heldBack.moment(.check, !isAwaited && !isNoted && isFirstCheck ? checkAt : nil)
       case .openCheck:
         heldBack.moment(.check, !isAwaited && !isNoted && isOpen && !isFirstCheck ? checkAt : nil)
@@ -159,6 +166,7 @@ extension Plan {
     // The channel was not polled meanwhile, so it may have changed.
     if work.isOpen, work.isOfNobody && !isOfNobody || work.isResting && !isResting {
       channels[url]?.checkAt = now
+      channels[url]?.owesFirstCheck = true
     }
   }
 
@@ -174,7 +182,9 @@ extension Plan {
   mutating func attend(_ url: ChannelURL, now: Int64) {
     guard channels[url]?.isOfNobody == true else { return }
     channels[url]?.isOfNobody = false
-    if isOpen(url) { channels[url]?.checkAt = now }
+    guard isOpen(url) else { return }
+    channels[url]?.checkAt = now
+    channels[url]?.owesFirstCheck = true
   }
 
   /// A webhook came, so webhooks work.
@@ -370,7 +380,10 @@ extension Plan {
       work.settleAt = now + milliseconds
     case .lacks(let capability):
       learn(capability, isOffered: false, now: now)
-      if case .check = job { work.checkAt = now }
+      if case .check = job {
+        work.checkAt = now
+        work.stillOwesFirstCheck()
+      }
     default:
       work.wait.reset()
       work.retryAt = nil
@@ -419,7 +432,7 @@ extension Plan {
     switch job {
     case .check:
       work.checkAt = now
-      work.owesFirstCheck = work.isOpen
+      work.stillOwesFirstCheck()
     case .news: work.newsAt = now
     case .refresh: work.isRefreshDue = true
     case .message(_, let id): if !work.messages.contains(id) { work.messages.append(id) }

@@ -44,7 +44,7 @@ package struct Plan: Sendable {
   var prefetchedAt: Int64 = -1_000_000
   /// When the upstream last refused a request because of its rate.
   private var refusedForRateAt: Int64?
-  /// Whether the last job was a check that a client waits for.
+  /// Whether the last job was one that a client waits for and that came before all turns.
   var wasAwaited = false
   var webhooks = WebhookTrust()
   /// Whether clients' own reads wait for the upstream: prefetch and fills are then slow (B33).

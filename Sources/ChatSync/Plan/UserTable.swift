@@ -62,8 +62,10 @@ struct UserTable: Sendable {
       ? listings.next(now: now, isAwaited: isAwaited) : polls.next(now: now, isAwaited: isAwaited)
   }
 
-  /// Whether a listing is due that comes before others.
-  func hasPreferredListing(now: Int64) -> Bool { listings.preferred.first.map { $0.rank <= now } ?? false }
+  /// The first user in line whose listing comes before others and is due.
+  func preferredListing(now: Int64) -> UserID? {
+    listings.preferred.first.flatMap { $0.rank <= now ? $0.key : nil }
+  }
 
   /// When the next job of a user may begin; nil: none is due.
   var dueAt: Int64? {

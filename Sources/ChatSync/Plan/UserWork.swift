@@ -35,7 +35,7 @@ struct UserWork: Sendable {
   /// Whether the changes since the user's last connect are still being fetched: unsent rows wait for that
   /// (B30).
   var isCatchingUp = true
-  /// Whether the last listing ended and no poll since: until that poll, clients' reads and sends wait.
+  /// Whether a listing ended and no poll since. After a connect, clients' reads and sends wait for that poll.
   var isJustListed = false
   /// Whether a question about the user's channels was not answered, and none since told all changes.
   var isUnknown = false
@@ -88,6 +88,7 @@ struct UserWork: Sendable {
   /// Begins to page through all channels.
   mutating func beginListing() {
     phase = .listing(after: nil, done: 0)
+    isJustListed = false
     sweepAt = .max
   }
 
@@ -220,11 +221,17 @@ extension Plan {
   /// The next step of a user's listing that is almost done, or whose user makes requests: until it is done,
   /// each of the user's channels is asked for alone, and until the poll after it reads and sends wait.
   mutating func pickAwaitedListing(now: Int64) -> SyncJob? {
-    users.hasPreferredListing(now: now) ? pickForUser(now: now, isListing: true) : nil
+    pickForUser(now: now) { users, now in users.preferredListing(now: now) }
   }
 
   mutating func pickForUser(now: Int64, isListing: Bool) -> SyncJob? {
-    while let id = users.next(isListing: isListing, now: now), let work = users[id] {
+    pickForUser(now: now) { users, now in users.next(isListing: isListing, now: now) }
+  }
+
+  private mutating func pickForUser(
+    now: Int64, _ next: (inout UserTable, Int64) -> UserID?
+  ) -> SyncJob? {
+    while let id = next(&users, now), let work = users[id] {
       switch work.phase {
       case .connecting: return .connect(id)
       case .listing(let after, _): return .list(id, after: after)

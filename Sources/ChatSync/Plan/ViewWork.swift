@@ -32,10 +32,10 @@ extension Plan {
 
   private func pick(_ kind: ViewJob, now: Int64) -> SyncJob? {
     switch kind {
-    case .news: return pickNoted(now: now)
+    case .news: return pickNoted(.news, .notedCheck, now: now)
     case .first: return first(.firstCheck, now: now).map { .check($0.url) }
     case .named: return pickNamed(now: now)
-    case .otherNews: return first(.otherNews, now: now).map { .news($0.url) }
+    case .otherNews: return pickNoted(.otherNews, .otherNotedCheck, now: now)
     case .poll: return first(.openCheck, now: now).map { .check($0.url) }
     case .doubt: return pickDoubt(now: now)
     }
@@ -43,8 +43,10 @@ extension Plan {
 
   /// The channel that has waited longest since a webhook told of new messages or of missed changes. Where
   /// clients are told nothing before a check, the check comes at once and lists the new messages, too.
-  private func pickNoted(now: Int64) -> SyncJob? {
-    let (news, missed) = (first(.news, now: now), first(.notedCheck, now: now))
+  private func pickNoted(
+    _ newsKind: ChannelWork.Kind, _ checkKind: ChannelWork.Kind, now: Int64
+  ) -> SyncJob? {
+    let (news, missed) = (first(newsKind, now: now), first(checkKind, now: now))
     if let missed, missed.moment < news?.moment ?? .max { return .check(missed.url) }
     guard let url = news?.url, let work = channels[url] else { return nil }
     let isChecked = work.isFirstCheck && work.heldBack.moment(.check, work.checkAt) <= now

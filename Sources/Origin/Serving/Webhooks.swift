@@ -19,13 +19,15 @@ final class Webhooks: Sendable {
 
   func send(_ body: String, of channel: String) { line(of: channel).send(body) }
 
-  /// Sends a webhook after the channel's next one, or when the time is over. Only one is held at a time.
+  /// Sends a webhook after the next one that waits in the same line, such as the channel's next one, or when
+  /// the time is over. A line holds one at a time.
   func hold(_ body: String, of channel: String, milliseconds: Int64) {
     line(of: channel).hold(body, milliseconds: milliseconds)
   }
 
   func stop() {
-    for line in lines { line.stop() }
+    for line in lines { line.end() }
+    for line in lines { line.join() }
   }
 
   /// Lower-case hex HMAC-SHA256 of the body.
@@ -134,10 +136,9 @@ private final class WebhookLine: Sendable {
     if !isHeld { send(body) }
   }
 
-  func stop() {
-    state.update { $0.isStopping = true }
-    thread.join()
-  }
+  func end() { state.update { $0.isStopping = true } }
+
+  func join() { thread.join() }
 
   private static func post(
     _ body: String, with easy: UnsafeMutableRawPointer?, url: String, signature: String,
