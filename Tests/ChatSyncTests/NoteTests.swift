@@ -46,6 +46,17 @@ struct NoteTests {
         })
     }
 
+    /// A channel of alice's, whose five messages are all stored.
+    static func ofFiveMessages() async throws -> Noted {
+      let world = try Noted()
+      world.server.fake.join(UserID("alice"), url)
+      for number in 0..<5 { world.server.fake.send(url, "m\(number)") }
+      try await world.connect(["alice"])
+      // If reading fails, wait on.
+      #expect(await World.wait { (try? world.cache.read { try $0.storedMessages() }) == 5 })
+      return world
+    }
+
     func deliver(_ category: String, _ more: String = "") async {
       let body = #"{"category":"group_channel:\#(category)","channel":{"channel_url":"c0"}\#(more)}"#
       _ = await worker.takeWebhook(Array(body.utf8))
@@ -162,11 +173,7 @@ struct NoteTests {
 
   @Test("B34: a new message that a webhook named is asked for by its id where the listing lacks it")
   func lagging() async throws {
-    let world = try Noted()
-    world.server.fake.join(UserID("alice"), Noted.url)
-    for number in 0..<5 { world.server.fake.send(Noted.url, "m\(number)") }
-    try await world.connect(["alice"])
-    #expect(await World.wait { (try? world.cache.read { try $0.storedMessages() }) == 5 })
+    let world = try await Noted.ofFiveMessages()
     let listed = world.server.fake.state.withLock { $0.channels[Noted.url]!.messages }.map {
       #"{"message_id":\#($0.id),"type":"MESG","message":"","user":{"user_id":"x"},"created_at":\#($0.at)}"#
     }
@@ -190,11 +197,7 @@ struct NoteTests {
     ])
   func refusedMessage(answer: String) async throws {
     let refusal = RawServer.Answer.text(answer.replacing(#"\r\n"#, with: "\r\n"))
-    let world = try Noted()
-    world.server.fake.join(UserID("alice"), Noted.url)
-    for number in 0..<5 { world.server.fake.send(Noted.url, "m\(number)") }
-    try await world.connect(["alice"])
-    #expect(await World.wait { (try? world.cache.read { try $0.storedMessages() }) == 5 })
+    let world = try await Noted.ofFiveMessages()
     world.server.garble.withLock { $0 = { $0.contains("/messages/999999") ? refusal : nil } }
     await world.deliver("message_send", #","payload":{"message_id":999999}"#)
     #expect(await World.wait { world.notes == [.message] }, "it waits by itself")
@@ -209,11 +212,7 @@ struct NoteTests {
 
   @Test("B33, B34: in a channel whose messages were all evicted, the note of a new message is settled, too")
   func evicted() async throws {
-    let world = try Noted()
-    world.server.fake.join(UserID("alice"), Noted.url)
-    for number in 0..<5 { world.server.fake.send(Noted.url, "m\(number)") }
-    try await world.connect(["alice"])
-    #expect(await World.wait { (try? world.cache.read { try $0.storedMessages() }) == 5 })
+    let world = try await Noted.ofFiveMessages()
     #expect(await World.wait { await world.worker.plan.channels[Noted.url]?.isPrefetched == true })
     // Only the webhook tells of the new message.
     world.server.garble.withLock {
