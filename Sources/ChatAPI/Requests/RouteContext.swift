@@ -57,15 +57,23 @@ package final class RouteContext: Sendable {
   /// again yet: the client is told to ask again (B58).
   func acrossClears(_ body: () throws -> Outcome) throws -> Outcome {
     let epoch = cache.cursor.epoch
-    let change: (any Error) -> any Error = { [self] error in
-      do {
-        guard let problem = error as? Problem, problem.code == Problem.channelNotFound.code,
-          try cache.read({ try !$0.isOf(epoch: epoch) })
-        else { return error }
-      } catch { return error }
+    return try RouteContext.run(body) { [cache] problem in
+      guard problem.code == Problem.channelNotFound.code,
+        try cache.read({ try !$0.isOf(epoch: epoch) })
+      else { return problem }
       return Problem(.notSynced(retryAfter: 1000))
     }
-    do { return try body().mapErrors(change) } catch { throw change(error) }
+  }
+
+  /// Runs `body`, and changes the problem that it throws now or when the request goes on.
+  private static func run(
+    _ body: () throws -> Outcome, changing change: @escaping (Problem) throws -> Problem
+  ) throws -> Outcome {
+    let changed: (any Error) -> any Error = { error in
+      guard let problem = error as? Problem else { return error }
+      do { return try change(problem) } catch { return error }
+    }
+    do { return try body().mapErrors(changed) } catch { throw changed(error) }
   }
 
   /// Runs `body`. If it meets news while the caller's changes are not known, waits for them and runs it again
@@ -145,17 +153,14 @@ package final class RouteContext: Sendable {
   /// just not be cached any more: the client is told to ask again (B58).
   private func acrossRemovals(in url: ChannelURL, _ body: () throws -> Outcome) throws -> Outcome {
     let mark = cache.cursor.sequence
-    let change: (any Error) -> any Error = { [self] error in
-      do {
-        guard let problem = error as? Problem, problem.detail == Problem.messageNotFound.detail,
-          try cache.read({ try $0.hasRemovedMessages(of: url, since: mark) })
-        else { return error }
-        var later = Problem.removedMeanwhile
-        later.members = problem.members
-        return later
-      } catch { return error }
+    return try RouteContext.run(body) { [cache] problem in
+      guard problem.detail == Problem.messageNotFound.detail,
+        try cache.read({ try $0.hasRemovedMessages(of: url, since: mark) })
+      else { return problem }
+      var later = Problem.removedMeanwhile
+      later.members = problem.members
+      return later
     }
-    do { return try body().mapErrors(change) } catch { throw change(error) }
   }
 
   private func isJoined(_ user: UserID, in url: ChannelURL) throws -> Bool? {

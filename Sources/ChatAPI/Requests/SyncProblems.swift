@@ -10,7 +10,8 @@ extension Problem {
     case .unreachable(let loss, let retryAfter):
       self.init(
         503, "upstream_unreachable",
-        detail: "Nothing is cached yet and the upstream cannot be asked (\(loss.rawValue)): try again later.",
+        detail: "Nothing that answers this is cached, and the upstream cannot be asked (\(loss.rawValue)): "
+          + "try again later.",
         headers: [Problem.retryAfter(retryAfter)])
     case .userUnknown:
       self.init(403, "user_unknown", detail: "The upstream knows no such user, or none any more.")
