@@ -1,4 +1,5 @@
 import Glibc
+import MicroHTTP
 import Platform
 
 /// How many file descriptors the process may open, and what they are for.
@@ -49,15 +50,17 @@ struct DescriptorPlan: Equatable {
     let database = 2 * (wanted.workers + 12) + 8
     // Sockets, name lookups, and what wakes the transfers.
     let upstream = wanted.upstreamRequests + 8
-    // For each worker the library's epoll, our own and an eventfd. Besides them two epolls, three eventfds,
-    // and the listening socket.
-    let server = 3 * wanted.workers + 6
     // The operators' address has one worker, and its connections.
     adminConnections = min(wanted.adminConnections, max(limit / 16, 4))
-    let admin = adminConnections > 0 ? 3 + 6 + adminConnections : 0
+    let adminServer = Server.descriptors(workers: 1, connections: adminConnections)
+    let admin = adminConnections > 0 ? adminServer + adminConnections : 0
     // Spooled uploads, secrets that are read again, the process's own figures.
     let files = min(max(limit / 32, 8), 256)
-    reserved = open + database + upstream + server + admin + files
+    let others = open + database + upstream + admin + files
+    reserved =
+      others
+      + Server.descriptors(
+        workers: wanted.workers, connections: min(wanted.connections, max(0, limit - others)))
     connections = min(wanted.connections, max(0, limit - reserved))
     let isWhole = connections == wanted.connections
     parked = min(wanted.parked, isWhole ? connections : connections * 5 / 6)

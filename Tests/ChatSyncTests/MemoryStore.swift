@@ -153,6 +153,11 @@ final class MemoryStore: SyncStore {
   func endListing(of user: UserID, begunAt: Int64) async throws {
     state.withLock { $0.users[user]?.isSynced = true }
   }
+  func endListing(of user: UserID, begunAt: Int64, ifMetBy sweep: Int64) async throws -> Bool {
+    guard try unmet(by: sweep, of: user).isEmpty else { return false }
+    try await endListing(of: user, begunAt: begunAt)
+    return true
+  }
   func isSynced(_ user: UserID) throws -> Bool { state.withLock { $0.users[user]?.isSynced ?? false } }
   func channelToken(of user: UserID) throws -> SyncToken? { state.withLock { $0.users[user]?.token } }
   func removeMembership(of user: UserID, in url: ChannelURL, _ source: ChangeSource) async throws {

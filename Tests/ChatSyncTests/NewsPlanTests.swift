@@ -254,7 +254,50 @@ import Testing
         if second >= 20 { jobs[job.name, default: 0] += 1 }
       }
     }
-    let all = jobs.values.reduce(0, +)
+    // One job of five is news in the slot besides.
+    let all = jobs.values.reduce(0, +) * 4 / 5
     #expect(((jobs["list"] ?? 0) + (jobs["connect"] ?? 0)) * 20 >= all * 6, "\(jobs)")
+  }
+
+  @Test("B30: news of an open channel wait for no slot, except where the upstream limits the rate")
+  func newsBesides() {
+    var run = checked(open: 3)
+    for index in 0..<100 {
+      run.plan.add(UserID("u\(index)"), isSynced: false, isCached: false, now: run.now)
+    }
+    let taken = run.plan.next(now: run.now)
+    #expect(taken.count == run.plan.pace.jobs)
+    for index in 0..<3 {
+      run.plan.noteWebhook(.newest, in: ChannelURL("c\(index)"), message: 0, now: run.now)
+    }
+    let first = run.plan.next(now: run.now)
+    #expect(first.count == 1 && first.allSatisfy(\.isNews), "one slot for news: \(first)")
+    for job in first { run.plan.ended(job, PlanRun.usual(job), now: run.now) }
+    run.plan.met(.rateLimited(milliseconds: 1), now: run.now)
+    #expect(run.plan.next(now: run.now).isEmpty, "no slot of its own")
+    for job in taken.prefix(2) { run.plan.ended(job, PlanRun.usual(job), now: run.now) }
+    #expect(run.plan.next(now: run.now).count == 2, "the slots are used in turns")
+  }
+
+  @Test("B1, B11: a client that names a channel has the first page of its user's channels listed at once")
+  func firstPage() {
+    var run = checked(open: 1)
+    let (user, job) = (UserID("new"), SyncJob.list(UserID("new"), after: nil))
+    #expect(run.plan.beginFirstPage(of: user, now: run.now) == nil, "unknown")
+    for index in 0..<8 {
+      run.plan.add(UserID("u\(index)"), isSynced: false, isCached: false, now: run.now)
+    }
+    let taken = run.plan.next(now: run.now)
+    #expect(taken.count == run.plan.pace.jobs)
+    run.plan.add(user, isSynced: false, isCached: true, now: run.now)
+    #expect(run.plan.beginFirstPage(of: user, now: run.now) == nil, "not acknowledged")
+    run.plan.endedForUser(user, .connect(user), .acknowledged, now: run.now)
+    #expect(run.plan.beginFirstPage(of: user, now: run.now) == job && run.plan.besides == [job])
+    #expect(run.plan.beginFirstPage(of: user, now: run.now) == nil, "it runs")
+    run.plan.ended(taken[0], PlanRun.usual(taken[0]), now: run.now)
+    #expect(run.plan.next(now: run.now).count == 1, "it takes no slot")
+    run.plan.ended(job, .listed(next: "more", channels: []), now: run.now)
+    #expect(run.plan.besides.isEmpty)
+    #expect(run.plan.beginFirstPage(of: user, now: run.now) == nil, "it is stored")
   }
 }

@@ -16,22 +16,26 @@ struct NoteTests {
     let cache: Cache
     var worker: SyncWorker
     private let client = HTTPClient()
+    private let pace: Pace
     static let url = ChannelURL("c0")
 
-    init() throws {
+    init(pace: Pace = World.pace) throws {
+      self.pace = pace
       cache = try Cache(Cache.Configuration(directory: TestFolder.make("notes") + "/data"))
-      worker = Noted.worker(server, client, cache)
+      worker = Noted.worker(server, client, cache, pace)
     }
 
-    private static func worker(_ server: WireServer, _ client: HTTPClient, _ cache: Cache) -> SyncWorker {
+    private static func worker(
+      _ server: WireServer, _ client: HTTPClient, _ cache: Cache, _ pace: Pace
+    ) -> SyncWorker {
       SyncWorker(
         upstream: SendbirdUpstream(.init(base: server.base, token: "t"), client: client),
-        store: CacheStore(cache), pace: World.pace, seed: 1)
+        store: CacheStore(cache), pace: pace, seed: 1)
     }
 
     func restart() async throws {
       await worker.stop()
-      worker = Noted.worker(server, client, cache)
+      worker = Noted.worker(server, client, cache, pace)
       try await worker.start()
     }
 
@@ -186,6 +190,95 @@ struct NoteTests {
     await world.deliver("message_send", #","payload":{"message_id":\#(id)}"#)
     #expect(await World.wait { (try? world.cache.read { try $0.storedMessages() }) == 6 })
     #expect(await World.wait { world.noted == 0 })
+    await world.stop()
+  }
+
+  @Test("B34: the new messages of a channel that nobody has open are two notes at most, and all of them come")
+  func summed() async throws {
+    let world = try await Noted.ofFiveMessages()
+    world.server.garble.withLock {
+      $0 = { $0.contains("/messages") || $0.contains("my_group_channels") ? Self.limited : nil }
+    }
+    for number in 0..<20 {
+      world.server.fake.send(Noted.url, "new \(number)")
+      let id = world.server.fake.state.withLock { $0.channels[Noted.url]!.messages.last!.id }
+      await world.deliver("message_send", #","payload":{"message_id":\#(id)}"#)
+    }
+    #expect((1...2).contains(world.noted), "\(world.noted)")
+    world.server.garble.withLock { $0 = { $0.contains("my_group_channels") ? Self.limited : nil } }
+    #expect(await World.wait { (try? world.cache.read { try $0.storedMessages() }) == 25 })
+    #expect(await World.wait { world.noted == 0 })
+    await world.stop()
+  }
+
+  @Test("B16: a message that is sent while a new view's newest page is listed is joined to that page at once")
+  func sentMeanwhile() async throws {
+    var pace = World.pace
+    pace.openPoll = 600_000
+    pace.prefetchMessages = 0
+    let world = try Noted(pace: pace)
+    let (server, cache) = (world.server, world.cache)
+    server.fake.join(UserID("alice"), Noted.url)
+    for number in 0..<2 { server.fake.send(Noted.url, "m\(number)") }
+    let (refusals, asked) = (Guarded(0), Guarded<[String]>([]))
+    server.garble.withLock {
+      $0 = { target in
+        guard target.contains("/messages") else { return nil }
+        refusals.withLock { $0 += 1 }
+        return Self.limited
+      }
+    }
+    try await world.connect(["alice"])
+    await world.worker.open(OpenView(id: "v", channel: Noted.url, isAtNewest: true), isNew: true)
+    // The check that is answered next began after the view was opened.
+    let before = refusals.withLock { $0 }
+    #expect(await World.wait { refusals.withLock { $0 } > before + 1 })
+    server.garble.withLock {
+      $0 = { target in
+        if target.contains("my_group_channels") { return Self.limited }
+        guard target.contains("/messages") else { return nil }
+        let isFirst = asked.withLock { asked in
+          asked.append(target)
+          return asked.count == 1
+        }
+        guard isFirst else { return nil }
+        @Sendable func all() -> [MessageRecord] {
+          server.fake.state.withLock { $0.channels[Noted.url]!.messages.map(FakeUpstream.record) }
+        }
+        let listed = all().map(WireServer.json)
+        server.fake.send(Noted.url, "sent meanwhile")
+        do {
+          try cache.write {
+            _ = try $0.store(all()[2], in: Noted.url, .messageSent, askedAt: 0)
+          }
+        } catch { Issue.record(error) }
+        return RawServer.ok("{\"messages\":[\(listed.joined(separator: ","))]}")
+      }
+    }
+    // If reading fails, wait on.
+    #expect(await World.wait { (try? cache.read { try $0.line(of: Noted.url)?.rows }) == 3 })
+    // The next check would begin with the changelog.
+    let targets = asked.withLock { $0 }
+    #expect(targets.prefix(2).allSatisfy { $0.contains("/messages?") }, "\(targets)")
+    await world.stop()
+  }
+
+  @Test("B27: in a channel without messages no message is asked for")
+  func emptyChannel() async throws {
+    let world = try Noted()
+    let asked = Guarded<[String]>([])
+    world.server.garble.withLock {
+      $0 = { path in
+        asked.withLock { $0.append(path) }
+        return nil
+      }
+    }
+    world.server.fake.join(UserID("alice"), Noted.url)
+    try await world.connect(["alice"])
+    #expect(await World.wait { asked.withLock { $0.contains { $0.contains("/c0/messages?") } } })
+    #expect(await World.wait { await world.worker.plan.channels[Noted.url]?.isPrefetched == true })
+    let single = asked.withLock { $0.filter { $0.contains("/messages/0") } }
+    #expect(single.isEmpty, "\(single)")
     await world.stop()
   }
 

@@ -254,6 +254,26 @@ struct PlanTests {
     check(plan.status(of: alice)?.isSynced == true)
   }
 
+  @Test("B11: who is listed whole by one answer needs no poll before the usual one, if there is a changelog")
+  func listedAtOnce() throws {
+    var plan = online()
+    func listed(_ user: UserID, isOnePage: Bool) throws -> UserWork {
+      plan.add(user, isSynced: false, isCached: false, now: 0)
+      for outcome in [.acknowledged, .allListed([], isOnePage: isOnePage)] as [Outcome] {
+        for job in plan.next(now: 0) where job.user == user { plan.ended(job, outcome, now: 0) }
+      }
+      return try #require(plan.users[user])
+    }
+    let first = try listed(alice, isOnePage: true)
+    #expect(first.isSynced && first.isCatchingUp && first.pollAt == 0, "is there a changelog?")
+    plan.learn(.channelChangelog, isOffered: true)
+    let whole = try listed(UserID("bob"), isOnePage: true)
+    #expect(whole.isSynced && whole.phase == .steady && !whole.isCatchingUp && !whole.isJustListed)
+    #expect(whole.pollAt > 0 && whole.pollAt <= plan.userInterval)
+    let paged = try listed(UserID("carol"), isOnePage: false)
+    #expect(paged.isSynced && paged.isCatchingUp && paged.isJustListed && paged.pollAt == 0)
+  }
+
   @Test("B11: without a channel changelog page one is asked every 30 s and everything every 10 min")
   func withoutChangelog() {
     var plan = settled(0)

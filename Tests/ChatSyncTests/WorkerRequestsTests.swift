@@ -267,6 +267,37 @@ struct WorkerRequestsTests {
     await desk.world.worker.stop()
   }
 
+  @Test("B1, B11: who names channels before the listing is listed at once, and no channel is asked for alone")
+  func firstPage() async throws {
+    let (upstream, users) = (FakeUpstream(), (0..<40).map { UserID("u\($0)") })
+    for user in users {
+      for number in 0..<3 { upstream.join(user, ChannelURL("\(user.text)-\(number)")) }
+    }
+    var pace = World.pace
+    pace.jobs = 1
+    let worker = SyncWorker(upstream: upstream, store: MemoryStore(), pace: pace, seed: 1)
+    let requests = WorkerRequests(worker)
+    try await worker.start()
+    await worker.connect(users[0])
+    #expect(await World.wait { requests.connection(of: users[0]).isSynced })
+    // The others wait for each other's listings.
+    upstream.state.withLock { $0.fault = { _ in .slow } }
+    for user in users.dropFirst() { await worker.connect(user) }
+    let last = users[39]
+    #expect(await World.wait { await worker.plan.users[last]?.isCached == true })
+    let found = await withTaskGroup(of: Result<Bool, SyncError>.self) { group in
+      for number in 0..<3 {
+        group.addTask { await worker.find(ChannelURL("\(last.text)-\(number)"), as: last) }
+      }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(found == Array(repeating: .success(true), count: 3))
+    let calls = upstream.state.withLock { $0.channelCalls }
+    #expect(calls == 0, "one list instead of three channels")
+    #expect(await worker.find(ChannelURL("u0-0"), as: last) == .success(false), "another's channel")
+    await worker.stop()
+  }
+
   @Test("B1 B58: a cleared channel is asked for before the worker hears of the clearing")
   func clearedChannel() async throws {
     let desk = try await Desk(channels: [3])

@@ -32,6 +32,23 @@ import Testing
     #expect(client.get("/hello")?.status == 200)
   }
 
+  @Test("more connections than one daemon has are parked, woken and parked again")
+  func manyDaemons() throws {
+    let test = try TestServer()
+    let clients = try park(test, 700)
+    for round in 1...3 {
+      test.board.publish()
+      #expect(clients.allSatisfy { $0.read()?.text == "woken \(round)" })
+      guard round < 3 else { break }
+      for client in clients { client.send("GET /wait HTTP/1.1\r\nHost: test\r\n\r\n") }
+      try #require(TestServer.until { test.server.counts.parked == clients.count })
+    }
+    // A wake of one among many, and time, reach the daemons of all.
+    for client in clients { client.send("GET /wait?ms=100 HTTP/1.1\r\nHost: test\r\n\r\n") }
+    #expect(clients.allSatisfy { $0.read()?.text == "deadline 3" })
+    #expect(clients.allSatisfy { $0.get("/hello")?.status == 200 })
+  }
+
   @Test("a wake that comes before the parking is not lost")
   func keepsEarlyWakes() throws {
     let test = try TestServer()

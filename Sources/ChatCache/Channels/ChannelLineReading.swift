@@ -48,8 +48,8 @@ extension CacheReader {
     ) {
       $0.bind(1, url.text)
     } _: {
-      $0.int64(0)
-    }
+      $0.int64OrNil(0)
+    } ?? nil
   }
 
   /// The channels after that one that connected users joined, in the order of their keys, at most `limit`,

@@ -60,6 +60,7 @@ extension CacheWriter {
 
   /// Stores one member. `sequence`: that of the event that will tell it; 0 if a listing showed the member.
   func store(_ member: MemberRecord, of channel: ChannelKey, at sequence: Int64) throws -> StoredMember {
+    if member.isWhole, try reader.isStored(member, in: channel) { return .same }
     let old = try reader.body(of: member.userID, in: channel)
     let body = try member.isWhole ? member.body : Fields.lay(member.body, over: old ?? Fields.ofMember)
     let changed = try db.run(
@@ -125,6 +126,24 @@ extension CacheReader {
     } _: {
       Array($0.bytes(0))
     }
+  }
+
+  /// Whether the whole member is stored as it is.
+  fileprivate func isStored(_ member: MemberRecord, in channel: ChannelKey) throws -> Bool {
+    try db.first(
+      """
+      SELECT 1
+      FROM member
+      WHERE channel = ?1 AND user_id = ?2 AND state = coalesce(?3, state) AND body = ?4
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, member.userID)
+      $0.bind(3, member.state?.rawValue)
+      $0.bind(4, copyOf: member.body)
+    } _: { _ in
+      true
+    } ?? false
   }
 
   /// The stored members that are not in `ids`, each with the sequence at which it last changed.

@@ -28,6 +28,8 @@ package struct WebhookNote: Sendable, Equatable {
   package let users: [UserID]
   /// How many times the note had been stored when it was read.
   package var noted: Int64 = 1
+  /// Whether the note may lose its message's id, to be one with the others of its kind and channel.
+  package var mayBeJoined = false
 
   /// A note with these parts.
   package init(
@@ -84,6 +86,7 @@ extension CacheWriter {
   @discardableResult
   package func note(_ notes: [WebhookNote]) throws -> [WebhookNote] {
     try notes.map { note in
+      let note = try joined(note)
       try insert(note)
       if note.kind == .channel, note.source.concernsMembers {
         try noteMemberNews(in: note.channel, note.source)
@@ -102,6 +105,12 @@ extension CacheWriter {
       try insert(all)
       return all
     }
+  }
+
+  /// The note as it is stored: without its message's id if it may be joined and the channel has others.
+  private func joined(_ note: WebhookNote) throws -> WebhookNote {
+    guard note.mayBeJoined, try namedMessages(note.kind, in: note.channel) > 0 else { return note }
+    return WebhookNote(kind: note.kind, channel: note.channel, source: note.source, users: note.users)
   }
 
   private func insert(_ note: WebhookNote) throws {

@@ -201,6 +201,14 @@ extension CacheWriter {
     try append(Change(.syncProgress, .channelRefresh, user: key))
   }
 
+  /// Notes the same if the pages of the sweep with that number contained every stored channel of the user.
+  /// False: they did not.
+  package func endListing(of user: UserID, begunAt mark: Int64, ifMetBy sweep: Int64) throws -> Bool {
+    guard try reader.unmet(by: sweep, of: user).isEmpty else { return false }
+    try endListing(of: user, begunAt: mark)
+    return true
+  }
+
   func setChannelToken(_ token: SyncToken, of user: UserKey) throws {
     try db.run("UPDATE user SET channel_token = ?2 WHERE id = ?1") {
       $0.bind(1, user.rawValue)

@@ -24,6 +24,8 @@ package struct Plan: Sendable {
   /// Users whose status may have changed since `takeChangedUsers`.
   private var changedUsers: Set<UserID> = []
   private(set) var running: Set<SyncJob> = []
+  /// The running jobs that take no slot: listings that clients wait for, and news of open channels.
+  private(set) var besides: Set<SyncJob> = []
   /// Running jobs that began before their data was cleared (B58): their outcome is ignored.
   var overtaken: Set<SyncJob> = []
   var isProbeWanted = false
@@ -185,13 +187,12 @@ package struct Plan: Sendable {
     rest(now: now)
     guard link.isOnline else { return jobs }
     while let job = pickForSlot(now: now) {
-      running.insert(job)
-      if let user = job.user {
-        users[user]?.isBusy = true
-        users[user]?.isAwaited = false
-      }
-      if let url = job.channel { channels[url]?.started(job, now: now) }
-      if case .send(let lane) = job { startedSending(lane) }
+      begin(job, now: now)
+      jobs.append(job)
+    }
+    while let job = pickBesides(now: now) {
+      begin(job, now: now)
+      besides.insert(job)
       jobs.append(job)
     }
     while hasFreeUploadSlot, let lane = pickUpload(now: now) {
@@ -200,6 +201,28 @@ package struct Plan: Sendable {
       jobs.append(.upload(lane))
     }
     return jobs
+  }
+
+  private mutating func begin(_ job: SyncJob, now: Int64) {
+    running.insert(job)
+    if let user = job.user {
+      users[user]?.isBusy = true
+      users[user]?.isAwaited = false
+    }
+    if let url = job.channel { channels[url]?.started(job, now: now) }
+    if case .send(let lane) = job { startedSending(lane) }
+  }
+
+  /// The first page of the user's first listing, which begins at once and takes no slot, because a client
+  /// waits for it. Nil: that page is stored, or it may not be asked for now.
+  mutating func beginFirstPage(of user: UserID, now: Int64) -> SyncJob? {
+    guard link.isOnline, !isClearing, let work = users[user], !work.isSynced, work.isFree, work.pollAt <= now,
+      case .listing(after: nil, _) = work.phase
+    else { return nil }
+    let job = SyncJob.list(user, after: nil)
+    begin(job, now: now)
+    besides.insert(job)
+    return job
   }
 
   /// Users without a request for a long time go idle (B4).
@@ -232,9 +255,22 @@ package struct Plan: Sendable {
     return pickLane(now: now).map { .send($0) }
   }
 
+  /// News of an open channel, for which there is a slot besides those of all jobs: somebody looks at it.
+  /// There is none where the upstream limits the rate, because other work would lose its share.
+  private func pickBesides(now: Int64) -> SyncJob? {
+    let mostNews = max(1, pace.jobs / Plan.slotsPerNews)
+    guard !isRateLimited(now: now), besides.count(where: \.isNews) < mostNews, !isClearing else { return nil }
+    return pickOpenNews(now: now)
+  }
+
+  /// For so many slots there is one more for news.
+  private static let slotsPerNews = 4
+
   private var hasFreeSlot: Bool {
     let slotsOfSends = (sends + Plan.sendsPerSlot - 1) / Plan.sendsPerSlot
-    let others = running.count { $0 != .probe && !$0.isSend && !$0.isUpload }
+    let others = running.count {
+      $0 != .probe && !$0.isSend && !$0.isUpload && !besides.contains($0)
+    }
     return others + slotsOfSends < pace.jobs
   }
 
@@ -265,6 +301,7 @@ package struct Plan: Sendable {
   /// A job ended.
   package mutating func ended(_ job: SyncJob, _ outcome: Outcome, now: Int64) {
     running.remove(job)
+    besides.remove(job)
     // No job begins while the link is down.
     let isFromBefore = job.user != nil && !link.isOnline
     note(outcome, job, now: now)

@@ -58,6 +58,14 @@ package enum SyncJob: Hashable, Sendable {
     return false
   }
 
+  /// Whether the job lists a channel's newest messages.
+  var isNews: Bool {
+    switch self {
+    case .news, .check: true
+    default: false
+    }
+  }
+
   /// The job's user; a user has one job at a time.
   var user: UserID? {
     switch self {
@@ -77,6 +85,9 @@ package enum Outcome: Sendable {
   case acknowledged
   /// A page of the user's channels is stored. Nil: it was the last.
   case listed(next: String?, channels: [ChannelActivity])
+  /// All of the user's channels are listed, and no stored channel was missing. `isOnePage`: one answer had
+  /// all of them, so no change since the listing began is missing either.
+  case allListed([ChannelActivity], isOnePage: Bool)
   /// Changes are stored.
   case changed([ChannelActivity], hasMore: Bool)
   /// The changelog's token was refused: list everything again.
@@ -111,8 +122,8 @@ extension Outcome {
   /// nothing of that, like one page of several.
   var leavesChangesUnknown: Bool? {
     switch self {
-    case .changed(_, hasMore: false): false
-    case .failed(.canceled), .changed(_, hasMore: true), .listed, .acknowledged, .done: nil
+    case .changed(_, hasMore: false), .allListed(_, isOnePage: true): false
+    case .failed(.canceled), .changed(_, hasMore: true), .listed, .allListed, .acknowledged, .done: nil
     case .failed, .storeFailed, .refused, .tokenLost, .lacks: true
     // Outcomes of jobs of channels.
     case .checked, .prefetched, .drained, .waits, .progressed, .channelGone: nil

@@ -92,6 +92,12 @@ struct UserWork: Sendable {
     sweepAt = .max
   }
 
+  /// The changes since the user's last connect are stored.
+  mutating func caughtUp() {
+    isCatchingUp = false
+    isJustListed = false
+  }
+
   /// A page of the channels is stored. The user waits behind the others for the next page.
   mutating func listed(_ count: Int, next: String?, now: Int64) {
     wait.reset()
@@ -271,14 +277,18 @@ extension Plan {
     case .listed(let next, let found):
       for activity in found { met(activity, now: now) }
       work.listed(found.count, next: next, now: now)
+    case .allListed(let found, let isOnePage):
+      for activity in found { met(activity, now: now) }
+      work.listed(found.count, next: nil, now: now)
+      endedListing(of: &work, now: now)
+      if isOnePage { listedAtOnce(&work, now: now) }
     case .changed(let found, let hasMore):
       work.wait.reset()
       for activity in found { met(activity, now: now) }
       // A client may have asked for a poll after this one began.
       work.pollAt = hasMore || work.isAwaited ? now : now + pause(of: work)
       if !hasMore {
-        work.isCatchingUp = false
-        work.isJustListed = false
+        work.caughtUp()
         work.polls += 1
       }
     case .tokenLost:
@@ -293,17 +303,28 @@ extension Plan {
     case .failed(let error): failed(&work, job, error, outcome, now: now)
     case .storeFailed: work.pollAt = now + wait(&work.wait, outcome)
     default:
-      if job == .endSweep(user) {
-        work.isSynced = true
-        work.isJustListed = true
-        work.phase = .steady
-        if lacks(.channelChangelog) { work.sweepAt = min(work.sweepAt, now + pace.sweep) }
-      }
+      if job == .endSweep(user) { endedListing(of: &work, now: now) }
       work.wait.reset()
       // After a listing the user keeps its place: the poll comes before the listings of others.
       if job == .endSweep(user) { break }
       work.pollAt = now + (work.phase == .steady ? userInterval : 0)
     }
+  }
+
+  /// All of the user's channels are listed.
+  private func endedListing(of work: inout UserWork, now: Int64) {
+    work.isSynced = true
+    work.isJustListed = true
+    work.phase = .steady
+    if lacks(.channelChangelog) { work.sweepAt = min(work.sweepAt, now + pace.sweep) }
+  }
+
+  /// One answer had all of the user's channels, so no poll follows at once. The first poll of all shows
+  /// whether there is a changelog.
+  private mutating func listedAtOnce(_ work: inout UserWork, now: Int64) {
+    guard capabilities[.channelChangelog] != nil else { return }
+    work.pollAt = work.isAwaited ? now : now + pause(of: work)
+    work.caughtUp()
   }
 
   /// Notes whether the upstream answered, and whether the user's changes are known after this outcome.

@@ -30,6 +30,9 @@ extension Plan {
     return nil
   }
 
+  /// The listing of an open channel that webhooks asked for and that waits longest.
+  func pickOpenNews(now: Int64) -> SyncJob? { pick(.news, now: now) }
+
   private func pick(_ kind: ViewJob, now: Int64) -> SyncJob? {
     switch kind {
     case .news: return pickNoted(.news, .notedCheck, now: now)

@@ -132,6 +132,10 @@ extension CacheStore {
   package func endListing(of user: UserID, begunAt: Int64) async throws {
     try await write { try $0.endListing(of: user, begunAt: begunAt) }
   }
+  /// All pages of the channels are stored, and contained every stored channel.
+  package func endListing(of user: UserID, begunAt: Int64, ifMetBy sweep: Int64) async throws -> Bool {
+    try await write { try $0.endListing(of: user, begunAt: begunAt, ifMetBy: sweep) }
+  }
   /// The token of the user's channel changelog.
   package func channelToken(of user: UserID) throws -> SyncToken? {
     try cache.read { try $0.channelToken(of: user) }

@@ -73,6 +73,7 @@ extension SyncWorker {
         isRealtime ? .messageReceived : line.coveredEnd == nil ? .apiResult : .messageFill
       try await closeNewestEnd(
         url, line, counts: plan.countsMissing(url), source: source, answering: news, importance(url))
+      if !views.isEmpty { try await joinNewestEnd(url, source) }
       try await listStarts(of: views, in: url)
       try await answer(views, in: url, nil)
       if case .tokenLost = changes { return changes }
@@ -194,6 +195,13 @@ extension SyncWorker {
         return
       }
     }
+  }
+
+  /// Lists once more if a message was sent while the newest page was listed: it stands alone behind a gap,
+  /// and new views would show it alone.
+  private func joinNewestEnd(_ url: ChannelURL, _ source: ChangeSource) async throws {
+    guard let line = try store.line(of: url), line.isBelowGap else { return }
+    try await closeNewestEnd(url, line, counts: plan.countsMissing(url), source: source, importance(url))
   }
 
   /// In a channel whose messages were all evicted, lists only newer ones (B33). False: these are more than a

@@ -78,8 +78,10 @@ extension SyncWorker {
     if let work = plan.users[user], !work.state.isActive && work.state.phase != .idle || work.denial != nil {
       return .failure(.notSynced(retryAfter: 60_000))
     }
-    // Until all channels of the user are listed, each is asked for alone. So this user is listed next.
+    // Until all channels of the user are listed, each that the first page lacks is asked for alone. So this
+    // user is listed next.
     if plan.users[user]?.isSynced == false { plan.users[user]?.isAwaited = true }
+    if await hasFirstPage(url, of: user) { return .success(true) }
     let fetched = await read(.channel(url, user)) {
       let asked = ChannelRecord.Asked(sequence: self.store.mark())
       var record = try await self.upstream.channel(url, as: user, .foreground)
@@ -101,6 +103,22 @@ extension SyncWorker {
     do { return .success(try store.connectedMembers(of: url).contains(user)) } catch {
       return .failure(.storage(reason: "\(error)"))
     }
+  }
+
+  /// Lists the user's first channels if none are listed yet: the channel is likely among them, and so are
+  /// those that the user's next requests name. True: it is.
+  private func hasFirstPage(_ url: ChannelURL, of user: UserID) async -> Bool {
+    let job = SyncJob.list(user, after: nil)
+    // A list that does not say whether the user is invited or joined takes a request more for each channel.
+    if memberViews.areExpected, reads.count + plan.besides.count < SyncWorker.readsAtOnce,
+      plan.beginFirstPage(of: user, now: now) != nil
+    {
+      tasks[job] = Task(priority: .medium) { await self.run(job) }
+    }
+    guard plan.besides.contains(job), let task = tasks[job] else { return false }
+    await task.value
+    // If the cache cannot be read, the read of the one channel tells.
+    return (try? store.connectedMembers(of: url).contains(user)) ?? false
   }
 
   /// Runs `body`, or waits for the same read if it is under way. The plan learns how the upstream answered.

@@ -20,14 +20,16 @@ extension SyncWorker {
   func list(_ user: UserID, after: String?) async throws -> Outcome {
     let startedAt = clock.wallMilliseconds()
     let mark = store.mark()
+    let isForeground = plan.besides.contains(.list(user, after: after))
+    let importance: Importance = isForeground ? .foreground : .background
     var page: UpstreamPage<ChannelRecord>
     do {
       page = try await upstream.channels(
-        of: user, order: .creation, limit: SyncWorker.channelPage, after: after, .background)
+        of: user, order: .creation, limit: SyncWorker.channelPage, after: after, importance)
       // An empty page ends the list, so it is requested twice.
       if page.items.isEmpty, page.unreadable == 0 {
         page = try await upstream.channels(
-          of: user, order: .creation, limit: SyncWorker.channelPage, after: after, .background)
+          of: user, order: .creation, limit: SyncWorker.channelPage, after: after, importance)
       }
     } catch {
       guard after != nil, let denial = error as? UpstreamError, denial.deniesToken, !denial.isNotFound else {
@@ -47,7 +49,10 @@ extension SyncWorker {
       try await withStates(page.items, of: user, asked), of: user,
       .listing(sweep: sweeps[user]?.number ?? startedAt))
     for activity in found { try know(activity.url) }
-    return .listed(next: page.next, channels: found)
+    guard page.next == nil, let sweep = sweeps[user],
+      try await store.endListing(of: user, begunAt: sweep.mark, ifMetBy: sweep.number)
+    else { return .listed(next: page.next, channels: found) }
+    return .allListed(found, isOnePage: after == nil && page.unreadable == 0)
   }
 
   /// How far the upstream's clock may differ from the times that it wrote into rows, in ms.

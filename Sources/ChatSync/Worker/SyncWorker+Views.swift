@@ -115,8 +115,11 @@ extension SyncWorker {
   private func abridged(_ note: Webhook.Note) throws -> Webhook.Note {
     let users = try peopleToAsk(note)
     guard note.kind != .channel, try isOfNobody(note) else {
-      return Webhook.Note(
+      var stored = Webhook.Note(
         kind: note.kind, channel: note.channel, messageID: note.messageID, source: note.source, users: users)
+      // New messages of channels that nobody has open would become many notes while much else is due.
+      stored.mayBeJoined = note.kind == .newest && !plan.isOpen(note.channel)
+      return stored
     }
     return Webhook.Note(kind: .missed, channel: note.channel, source: .messageChangelog)
   }

@@ -228,7 +228,7 @@ package actor SyncWorker {
   /// The interval between two removals of closed users (ms).
   static let expiryInterval: Int64 = 3_600_000
 
-  private func run(_ job: SyncJob) async {
+  func run(_ job: SyncJob) async {
     let outcome = await perform(job)
     tasks[job] = nil
     if case .lacks(let capability) = outcome { await learn(capability, isOffered: false) }

@@ -6,7 +6,7 @@ import Synchronization
 final class ClientConnection: @unchecked Sendable {  // because each field names its lock or thread
   let socket: Int32
   let generation: UInt32
-  /// The `Worker` that serves the connection. The server reads this field, and the lot that resumes it.
+  /// The `Daemon` that has the connection. The server reads this field, and the lot that resumes it.
   unowned(unsafe) let owner: AnyObject  // it lives until its last connection was closed
   /// An object that a handler attached; touched by the connection's worker thread alone.
   var attachment: AnyObject?

@@ -249,17 +249,17 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     waiter.connection = nil
     waiter.client = nil
     // By now the client's memory is in no processor cache. A relaxed store does not wait for it.
-    let worker = client._withUnsafeGuaranteedRef { client in
+    let daemon = client._withUnsafeGuaranteedRef { client in
       client.parked = nil
       // Relaxed: the wheel has to see a deadline at once only if it became earlier, and this one becomes
       // later.
       client.deadline.store(ClientConnection.noDeadline, ordering: .relaxed)
-      return client.worker
+      return client.daemon
     }
     state.parked -= 1
     waiter.state.store(reason.resumed, ordering: .releasing)
     MHD_resume_connection(connection)
-    worker.noteResumed()
+    daemon.noteResumed()
   }
 
   // MARK: - Hang-ups and the end

@@ -6,16 +6,16 @@ import Glibc
 
 let noticeConnection: MHD_NotifyConnectionCallback = { pointer, connection, context, event in
   guard let pointer, let connection, let context else { return }
-  let worker = Unmanaged<Worker>.fromOpaque(pointer).takeUnretainedValue()
-  let me = worker.server
+  let daemon = Unmanaged<Daemon>.fromOpaque(pointer).takeUnretainedValue()
+  let me = daemon.worker.server
   if event == .CONNECTION_NOTIFY_STARTED {
     let seconds = me.configuration.limits.headSeconds
-    context.pointee = me.lot.open(socket: mhd_fd(connection), owner: worker, headSeconds: seconds).toOpaque()
+    context.pointee = me.lot.open(socket: mhd_fd(connection), owner: daemon, headSeconds: seconds).toOpaque()
   } else if let client = context.pointee {
     context.pointee = nil
     me.closing(Unmanaged<ClientConnection>.fromOpaque(client).takeUnretainedValue())
     me.lot.close(Unmanaged.fromOpaque(client))
-    worker.noteClosed()
+    daemon.noteClosed()
   }
 }
 

@@ -123,6 +123,14 @@ package final class Server: Sendable {
     life.withLock { $0 = .stopped(port: ending.port) }
   }
 
+  /// How many descriptors a server opens besides those of its connections.
+  package static func descriptors(workers: Int, connections: Int) -> Int {
+    let daemons = workers + connections / Daemon.mostConnections
+    // For each worker an epoll and an eventfd. Besides them two epolls, three eventfds, and the listening
+    // socket.
+    return daemons * Daemon.descriptors + 2 * workers + 6
+  }
+
   // MARK: - Counts
 
   /// The port it listens on, or did; 0 before the start.

@@ -5,13 +5,14 @@ import Synchronization
 
 /// One thread that reads requests and answers, and the connections it has.
 ///
-/// The thread waits by itself, for libmicrohttpd's events and for new connections (`WorkerWait`), and calls
-/// `MHD_run`, which handles what is ready and never waits. The library's own threads are not used: version
-/// 0.9.75 fetches 128 events at a time, and after exactly 128 it waits for more events before it serves them.
-final class Worker: @unchecked Sendable {  // because `daemon` is used before and after its thread, and on it
+/// The thread waits by itself, for libmicrohttpd's events and for news from other threads (`WorkerWait`), and
+/// has the daemons run that have something to do. The library's own threads are not used: version 0.9.75
+/// fetches 128 events at a time, and after exactly 128 it waits for more events before it serves them.
+final class Worker: @unchecked Sendable {  // because all but atomics is used before, on and after its thread
   unowned(unsafe) let server: Server  // it stops its workers before it ends
   let recent = RecentAnswers()
-  private var daemon: OpaquePointer?
+  private var daemons: [Daemon] = []
+  private var certificate: CertificateTexts?
   private let wait: WorkerWait
   private let inbox = Guarded<[NewConnection]>([])
   private let thread = ThreadSlot()
@@ -29,11 +30,10 @@ final class Worker: @unchecked Sendable {  // because `daemon` is used before an
 
   /// Starts the thread.
   func start(_ certificate: CertificateTexts?) throws(ServerError) {
-    daemon = makeDaemon(certificate)
-    guard daemon != nil else {
+    self.certificate = certificate
+    guard addDaemon() != nil else {
       throw ServerError(detail: "libmicrohttpd did not start; are certificate and key a pair?")
     }
-    wait.watch(mhd_epoll_fd(daemon))
     thread.start("http-worker") { [self] in run() }
   }
 
@@ -43,22 +43,41 @@ final class Worker: @unchecked Sendable {  // because `daemon` is used before an
     wait.wake()
     thread.join()
     for new in inbox.withLock({ $0 }) { close(new.socket) }
-    MHD_stop_daemon(daemon)
+    for daemon in daemons { daemon.stop() }
   }
 
   private func run() {
     var yields = YieldRule()
     while !isEnding.load(ordering: .sequentiallyConsistent) {
-      if wait.hasNews() { takeConnections() }
+      if wait.hasNews() {
+        takeConnections()
+        for daemon in daemons where daemon.takeResumed() { daemon.isReady = true }
+      }
       let before = completedRequests
-      MHD_run(daemon)
+      for daemon in daemons where daemon.isReady { daemon.run() }
+      var mayWait = true
       if completedRequests != before {
         server.answered.wrappingAdd(completedRequests - before, ordering: .relaxed)
-        if letOthersRun(&yields) { continue }
+        mayWait = !letOthersRun(&yields)
       }
-      var milliseconds: UInt64 = 0
-      let hasDeadline = MHD_get_timeout(daemon, &milliseconds) == .YES
-      wait.forEvents(atMost: hasDeadline ? milliseconds : nil)
+      findReady(mayWait: mayWait)
+    }
+  }
+
+  /// Finds the daemons that have something to do, and waits for one if `mayWait`.
+  private func findReady(mayWait: Bool) {
+    let now = Daemon.now()
+    var milliseconds: UInt64? = mayWait ? nil : 0
+    for daemon in daemons {
+      guard let deadline = daemon.deadline else { continue }
+      if deadline <= now { daemon.isReady = true }
+      milliseconds = min(milliseconds ?? .max, deadline > now ? deadline - now : 0)
+    }
+    // A lone daemon asks for its events itself.
+    if milliseconds == 0, daemons.count == 1 {
+      daemons[0].isReady = true
+    } else {
+      wait.forEvents(atMost: milliseconds) { daemons[$0].isReady = true }
     }
   }
 
@@ -84,15 +103,26 @@ final class Worker: @unchecked Sendable {  // because `daemon` is used before an
       return (new, !inbox.isEmpty)
     }
     if hasMore { wait.tellNews() }
-    for var connection in new {
-      // The daemon closes the socket also if it does not take it.
-      let taken = withUnsafePointer(to: &connection.address) {
-        MHD_add_connection(
-          daemon, connection.socket, UnsafeRawPointer($0).assumingMemoryBound(to: sockaddr.self),
-          connection.length)
+    for connection in new {
+      if let daemon = daemonWithRoom() {
+        daemon.take(connection)
+      } else {
+        close(connection.socket)
+        noteClosed()
       }
-      if taken != .YES { noteClosed() }
     }
+  }
+
+  /// The first daemon that has room, so that few connections are all at one; a new one if all are full.
+  private func daemonWithRoom() -> Daemon? {
+    daemons.first { $0.connections < Daemon.mostConnections } ?? addDaemon()
+  }
+
+  private func addDaemon() -> Daemon? {
+    guard let daemon = Daemon(self, certificate) else { return nil }
+    wait.watch(daemon.descriptor, number: daemons.count)
+    daemons.append(daemon)
+    return daemon
   }
 
   /// Connections given and not closed yet.
@@ -105,63 +135,12 @@ final class Worker: @unchecked Sendable {  // because `daemon` is used before an
     wait.tellNews()
   }
 
-  /// A parked connection was resumed: the thread runs the library once more. The library may clear the event
-  /// for it without looking for resumed connections again.
+  /// A parked connection of a daemon was resumed.
   func noteResumed() { wait.tellNews() }
 
   /// A connection was closed.
   func noteClosed() {
     count.wrappingSubtract(1, ordering: .sequentiallyConsistent)
     signal.noteClosed()
-  }
-
-  // MARK: - The daemon
-
-  private func makeDaemon(_ certificate: CertificateTexts?) -> OpaquePointer? {
-    let server = Unmanaged.passUnretained(server).toOpaque()
-    var options = options(server, certificate)
-    var flags =
-      MHD_USE_EPOLL.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue | MHD_USE_ITC.rawValue
-      | MHD_USE_NO_LISTEN_SOCKET.rawValue
-    if certificate != nil { flags |= MHD_USE_TLS.rawValue }
-    if !self.server.knowsLibrary {
-      options.append(MHD_OptionItem(option: .STRICT_FOR_CLIENT, value: 1, ptr_value: nil))
-    } else if certificate == nil {
-      // In the version that is known this only leaves out a `shutdown` before each `close`, so that a request
-      // line which the library refuses in silence can still be answered (`Server.closing`).
-      flags |= MHD_USE_TURBO.rawValue
-    }
-    options.append(MHD_OptionItem(option: .END, value: 0, ptr_value: nil))
-    return options.withUnsafeBufferPointer { options in
-      let list: [CVarArg] = [
-        Int32(bitPattern: MHD_OPTION.ARRAY.rawValue), OpaquePointer(options.baseAddress!),
-        Int32(bitPattern: MHD_OPTION.END.rawValue),
-      ]
-      return withVaList(list) { MHD_start_daemon_va(flags, 0, nil, nil, handleAccess, server, $0) }
-    }
-  }
-
-  private func options(
-    _ server: UnsafeMutableRawPointer, _ certificate: CertificateTexts?
-  ) -> [MHD_OptionItem] {
-    let limits = self.server.configuration.limits
-    let me = Unmanaged.passUnretained(self).toOpaque()
-    var options: [MHD_OptionItem] = []
-    func set(_ option: MHD_OPTION, _ value: Int, _ pointer: UnsafeMutableRawPointer? = nil) {
-      options.append(MHD_OptionItem(option: option, value: value, ptr_value: pointer))
-    }
-    // The acceptor keeps the limit; the library never comes near its own.
-    set(.CONNECTION_LIMIT, 2 * limits.connections)
-    set(.CONNECTION_MEMORY_LIMIT, limits.connectionMemoryBytes)
-    set(.CONNECTION_TIMEOUT, limits.idleSeconds)
-    set(.NOTIFY_CONNECTION, unsafeBitCast(noticeConnection, to: Int.self), me)
-    set(.NOTIFY_COMPLETED, unsafeBitCast(noticeCompleted, to: Int.self), server)
-    set(.URI_LOG_CALLBACK, unsafeBitCast(beginRequest, to: Int.self), server)
-    set(.UNESCAPE_CALLBACK, unsafeBitCast(leaveEscaped, to: Int.self), nil)
-    if let certificate {
-      set(.HTTPS_MEM_CERT, 0, certificate.certificate)
-      set(.HTTPS_MEM_KEY, 0, certificate.key)
-    }
-    return options
   }
 }

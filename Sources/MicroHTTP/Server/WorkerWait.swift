@@ -2,13 +2,17 @@ import CMicroHTTPD
 import Glibc
 import Synchronization
 
-/// The wait of a worker's thread for its daemon's events and for news from other threads.
+/// The wait of a worker's thread for its daemons' events and for news from other threads.
 ///
-/// The daemon's epoll descriptor is one of the descriptors here. That descriptor also becomes ready for
+/// The daemons' epoll descriptors are among the descriptors here. Such a descriptor also becomes ready for
 /// resumed connections.
 final class WorkerWait: Sendable {
   private let queue: Int32
   private let news: Int32
+  /// Stands for `news`; the daemons have the numbers from 0.
+  private static let newsNumber = -1
+  /// The most descriptors that one wait finds. Those that it leaves are found by the next.
+  private static let foundAtOnce = 32
   private let hasNewsNow = Atomic<Bool>(false)
 
   init() throws(ServerError) {
@@ -16,7 +20,7 @@ final class WorkerWait: Sendable {
     news = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
     guard queue >= 0, news >= 0 else { throw ServerError(detail: "no descriptors left for the workers") }
     // Edge-triggered: each write is an event of its own, so no thread has to read the counter.
-    watch(news, EPOLLET.rawValue)
+    watch(news, EPOLLET.rawValue, number: WorkerWait.newsNumber)
   }
 
   deinit {
@@ -24,20 +28,25 @@ final class WorkerWait: Sendable {
     close(news)
   }
 
-  /// Adds a descriptor: the wait ends while it is readable.
-  func watch(_ descriptor: Int32, _ flags: UInt32 = 0) {
-    var event = epoll_event(events: EPOLLIN.rawValue | flags, data: epoll_data_t(fd: descriptor))
+  /// Adds a daemon's descriptor: the wait ends while it is readable.
+  func watch(_ descriptor: Int32, number: Int) { watch(descriptor, 0, number: number) }
+
+  private func watch(_ descriptor: Int32, _ flags: UInt32, number: Int) {
+    let data = epoll_data_t(u64: UInt64(bitPattern: Int64(number)))
+    var event = epoll_event(events: EPOLLIN.rawValue | flags, data: data)
     epoll_ctl(queue, EPOLL_CTL_ADD, descriptor, &event)
   }
 
-  /// Waits until a descriptor is ready, at most `milliseconds`; nil: without a limit.
-  func forEvents(atMost milliseconds: UInt64?) {
-    if milliseconds == 0 { return }
-    var events = (epoll_event(), epoll_event())
-    withUnsafeMutableBytes(of: &events) {
-      _ = epoll_wait(
-        queue, $0.assumingMemoryBound(to: epoll_event.self).baseAddress, 2,
-        milliseconds.map { Int32(clamping: $0) } ?? -1)
+  /// Waits until a descriptor is ready, at most `milliseconds`; nil: without a limit. Calls `found` with the
+  /// number of each daemon whose descriptor is ready.
+  func forEvents(atMost milliseconds: UInt64?, found: (Int) -> Void) {
+    withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: WorkerWait.foundAtOnce) { events in
+      let count = epoll_wait(
+        queue, events.baseAddress, Int32(events.count), milliseconds.map { Int32(clamping: $0) } ?? -1)
+      for event in events.prefix(max(0, Int(count))) {
+        let number = Int(Int64(bitPattern: event.data.u64))
+        if number != WorkerWait.newsNumber { found(number) }
+      }
     }
   }
 

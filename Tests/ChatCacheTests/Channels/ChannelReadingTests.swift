@@ -158,6 +158,24 @@ import Testing
     }
   }
 
+  @Test("B11: a listing ends with its last page only if its pages had every stored channel")
+  func unmetChannel() throws {
+    try withCache { cache in
+      func list(_ urls: [String], sweep: Int64) throws -> Bool {
+        let records = urls.map { ChannelWithMessages.channel(ChannelURL($0)) }
+        return try cache.write {
+          _ = try $0.store(records, of: Self.alice, .listing(sweep: sweep))
+          return try $0.endListing(of: Self.alice, begunAt: .max, ifMetBy: sweep)
+        }
+      }
+      try store([ChannelWithMessages.channel(ChannelURL("left"))], of: Self.alice, cache)
+      #expect(try !list(["general"], sweep: 10))
+      #expect(try !page(of: Self.alice, cache).isComplete)
+      #expect(try list(["general", "left"], sweep: 11))
+      #expect(try page(of: Self.alice, cache).isComplete)
+    }
+  }
+
   @Test("B8: a filter over members that were never fetched is not answered as if it were known")
   func unknownMembers() throws {
     try withCache { cache in
