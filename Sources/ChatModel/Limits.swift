@@ -33,6 +33,8 @@ package enum Limits {
   package static let changelogChanges = 250
   /// The most messages of one channel that are asked for by id because webhooks named them (B34).
   package static let namedMessages = 100
+  /// The same for new messages of a channel that nobody has open.
+  package static let namedWhileClosed = 3
   /// Rows of a message collection's window (B22).
   package static let windowRows = 2000
   /// Rows that a cut leaves in a window that grew too large: so few that the next message does not cut again.

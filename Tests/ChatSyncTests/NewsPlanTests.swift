@@ -260,7 +260,7 @@ import Testing
   }
 
   @Test("B30: news of an open channel wait for no slot, except where the upstream limits the rate")
-  func newsBesides() {
+  func newsBesides() throws {
     var run = checked(open: 3)
     for index in 0..<100 {
       run.plan.add(UserID("u\(index)"), isSynced: false, isCached: false, now: run.now)
@@ -273,6 +273,19 @@ import Testing
     let first = run.plan.next(now: run.now)
     #expect(first.count == 1 && first.allSatisfy(\.isNews), "one slot for news: \(first)")
     for job in first { run.plan.ended(job, PlanRun.usual(job), now: run.now) }
+    for job in run.plan.next(now: run.now) { run.plan.ended(job, PlanRun.usual(job), now: run.now) }
+    for job in run.plan.next(now: run.now) { run.plan.ended(job, PlanRun.usual(job), now: run.now) }
+    // News that wait for more of their channel wake the worker, though all slots are taken.
+    let later = run.now + 50
+    run.plan.noteWebhook(.newest, in: ChannelURL("c0"), message: 0, now: later)
+    #expect(run.plan.next(now: later).isEmpty)
+    let due = try #require(run.plan.wakeAt(now: later))
+    #expect(due <= run.now + run.plan.pace.webhookNoteDelay && run.plan.next(now: due).allSatisfy(\.isNews))
+    run.now = due
+    for index in 1..<3 {
+      run.plan.noteWebhook(.newest, in: ChannelURL("c\(index)"), message: 0, now: run.now + 200)
+    }
+    run.now += 200
     run.plan.met(.rateLimited(milliseconds: 1), now: run.now)
     #expect(run.plan.next(now: run.now).isEmpty, "no slot of its own")
     for job in taken.prefix(2) { run.plan.ended(job, PlanRun.usual(job), now: run.now) }

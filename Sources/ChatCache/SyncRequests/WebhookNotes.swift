@@ -28,7 +28,7 @@ package struct WebhookNote: Sendable, Equatable {
   package let users: [UserID]
   /// How many times the note had been stored when it was read.
   package var noted: Int64 = 1
-  /// Whether the note may lose its message's id, to be one with the others of its kind and channel.
+  /// Whether the note may lose its message's id, to be one with others of its kind and channel.
   package var mayBeJoined = false
 
   /// A note with these parts.
@@ -107,9 +107,11 @@ extension CacheWriter {
     }
   }
 
-  /// The note as it is stored: without its message's id if it may be joined and the channel has others.
+  /// The note as it is stored: without its message's id if it may be joined and the channel has several.
   private func joined(_ note: WebhookNote) throws -> WebhookNote {
-    guard note.mayBeJoined, try namedMessages(note.kind, in: note.channel) > 0 else { return note }
+    guard note.mayBeJoined, try namedMessages(note.kind, in: note.channel) >= Limits.namedWhileClosed else {
+      return note
+    }
     return WebhookNote(kind: note.kind, channel: note.channel, source: note.source, users: note.users)
   }
 

@@ -255,12 +255,16 @@ package struct Plan: Sendable {
     return pickLane(now: now).map { .send($0) }
   }
 
-  /// News of an open channel, for which there is a slot besides those of all jobs: somebody looks at it.
-  /// There is none where the upstream limits the rate, because other work would lose its share.
+  /// News of an open channel, which somebody looks at, if a slot besides those of all jobs is free.
   private func pickBesides(now: Int64) -> SyncJob? {
-    let mostNews = max(1, pace.jobs / Plan.slotsPerNews)
-    guard !isRateLimited(now: now), besides.count(where: \.isNews) < mostNews, !isClearing else { return nil }
-    return pickOpenNews(now: now)
+    hasFreeNewsSlot(now: now) ? pickOpenNews(now: now) : nil
+  }
+
+  /// Whether a slot for news of open channels is free. There is none where the upstream limits the rate,
+  /// because other work would lose its share.
+  private func hasFreeNewsSlot(now: Int64) -> Bool {
+    let most = max(1, pace.jobs / Plan.slotsPerNews)
+    return !isRateLimited(now: now) && besides.count(where: \.isNews) < most && !isClearing
   }
 
   /// For so many slots there is one more for news.
@@ -294,6 +298,7 @@ package struct Plan: Sendable {
       if soonest <= now { return now + 1 }
       soonest = min(soonest, lanesDueAt(now: now) ?? .max)
     }
+    if link.isOnline, hasFreeNewsSlot(now: now) { soonest = min(soonest, openNewsDueAt) }
     if link.isOnline, hasFreeUploadSlot { soonest = min(soonest, uploadsDueAt ?? .max) }
     return soonest == .max ? nil : max(soonest, now + 1)
   }

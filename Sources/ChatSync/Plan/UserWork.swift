@@ -225,7 +225,8 @@ extension Plan {
   }
 
   /// The next step of a user's listing that is almost done, or whose user makes requests: until it is done,
-  /// each of the user's channels is asked for alone, and until the poll after it reads and sends wait.
+  /// channels that its first page lacks are asked for alone, and until the poll after it reads and sends
+  /// wait.
   mutating func pickAwaitedListing(now: Int64) -> SyncJob? {
     pickForUser(now: now) { users, now in users.preferredListing(now: now) }
   }
@@ -323,7 +324,8 @@ extension Plan {
   /// whether there is a changelog.
   private mutating func listedAtOnce(_ work: inout UserWork, now: Int64) {
     guard capabilities[.channelChangelog] != nil else { return }
-    work.pollAt = work.isAwaited ? now : now + pause(of: work)
+    work.pollAt = now + pause(of: work)
+    work.isAwaited = false
     work.caughtUp()
   }
 

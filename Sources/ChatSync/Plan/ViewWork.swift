@@ -33,6 +33,11 @@ extension Plan {
   /// The listing of an open channel that webhooks asked for and that waits longest.
   func pickOpenNews(now: Int64) -> SyncJob? { pick(.news, now: now) }
 
+  /// When the next such listing may begin.
+  var openNewsDueAt: Int64 {
+    [ChannelWork.Kind.news, .notedCheck].compactMap { channels.first($0)?.moment }.min() ?? .max
+  }
+
   private func pick(_ kind: ViewJob, now: Int64) -> SyncJob? {
     switch kind {
     case .news: return pickNoted(.news, .notedCheck, now: now)

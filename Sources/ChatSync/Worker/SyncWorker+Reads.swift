@@ -108,6 +108,7 @@ extension SyncWorker {
   /// Lists the user's first channels if none are listed yet: the channel is likely among them, and so are
   /// those that the user's next requests name. True: it is.
   private func hasFirstPage(_ url: ChannelURL, of user: UserID) async -> Bool {
+    guard linkFailure == nil else { return false }
     let job = SyncJob.list(user, after: nil)
     // A list that does not say whether the user is invited or joined takes a request more for each channel.
     if memberViews.areExpected, reads.count + plan.besides.count < SyncWorker.readsAtOnce,

@@ -32,7 +32,8 @@ extension SyncWorker {
       holdRights(of: [user], reason)
       if reason == .away, heldRights[user] != nil { heldRights[user] = .away }
     } else if heldRights[user] != nil {
-      // The user may have left a channel since a listing met it: the listing ends, then a poll follows.
+      // The user may have left a channel since a page of a listing met it: the listing ends, then a poll
+      // follows. A listing of one page tells all at one moment.
       if work.isSynced, !work.isCatchingUp, work.phase != .connecting { releaseRights(of: user) }
     }
   }

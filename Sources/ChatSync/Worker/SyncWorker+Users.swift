@@ -46,7 +46,7 @@ extension SyncWorker {
     try await askAgain(page.unreadableNames.map { ChannelURL($0) }, page.items, of: user)
     let asked = ChannelRecord.Asked(sequence: mark)
     let found = try await store.store(
-      try await withStates(page.items, of: user, asked), of: user,
+      try await withStates(page.items, of: user, asked, importance), of: user,
       .listing(sweep: sweeps[user]?.number ?? startedAt))
     for activity in found { try know(activity.url) }
     guard page.next == nil, let sweep = sweeps[user],
@@ -123,7 +123,8 @@ extension SyncWorker {
   /// If a listed channel lacks the user's own view and the cache has no membership, asks whether the user
   /// joined or is only invited. The list alone proves no rights.
   private func withStates(
-    _ records: [ChannelRecord], of user: UserID, _ asked: ChannelRecord.Asked
+    _ records: [ChannelRecord], of user: UserID, _ asked: ChannelRecord.Asked,
+    _ importance: Importance = .background
   ) async throws -> [ChannelRecord] {
     var records = records
     for index in records.indices { records[index].asked = asked }
@@ -133,7 +134,7 @@ extension SyncWorker {
         continue
       }
       do {
-        records[index].membership?.state = try await upstream.memberState(user, of: url, .background)
+        records[index].membership?.state = try await upstream.memberState(user, of: url, importance)
       } catch {
         guard error.isUnreadableUpstream else { throw error }
       }

@@ -117,8 +117,10 @@ extension SyncWorker {
     guard note.kind != .channel, try isOfNobody(note) else {
       var stored = Webhook.Note(
         kind: note.kind, channel: note.channel, messageID: note.messageID, source: note.source, users: users)
-      // New messages of channels that nobody has open would become many notes while much else is due.
-      stored.mayBeJoined = note.kind == .newest && !plan.isOpen(note.channel)
+      // New messages of channels that nobody has open would become many notes while much else is due. Where
+      // listings lack replies, a reply is found by its id alone.
+      stored.mayBeJoined =
+        note.kind == .newest && !plan.isOpen(note.channel) && plan.capabilities[.replyListing] == true
       return stored
     }
     return Webhook.Note(kind: .missed, channel: note.channel, source: .messageChangelog)

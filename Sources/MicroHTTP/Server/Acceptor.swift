@@ -6,7 +6,7 @@ import Synchronization
 /// Takes connections and gives each to the worker that has the fewest.
 ///
 /// If libmicrohttpd's workers shared a listening socket, one of them could by chance accept nearly all
-/// connections, and the others would stand idle. So every worker is a daemon of its own without a listening
+/// connections, and the others would stand idle. So every worker has daemons of its own without a listening
 /// socket, and one thread gives them their connections. The acceptor also limits their number, because
 /// version 0.9.75 does not release a lock when it reaches its own limit while it adds a connection.
 final class Acceptor: Sendable {

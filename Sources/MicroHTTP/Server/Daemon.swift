@@ -51,6 +51,7 @@ final class Daemon: @unchecked Sendable {  // because the worker's thread alone 
   /// Takes a connection. The library closes the socket also if it does not take it.
   func take(_ connection: NewConnection) {
     isReady = true
+    let before = connections
     connections += 1
     var connection = connection
     let isTaken = withUnsafePointer(to: &connection.address) {
@@ -58,7 +59,8 @@ final class Daemon: @unchecked Sendable {  // because the worker's thread alone 
         daemon, connection.socket, UnsafeRawPointer($0).assumingMemoryBound(to: sockaddr.self),
         connection.length)
     }
-    if isTaken != .YES { noteClosed() }
+    // If the library had begun to serve it, the close was noted already.
+    if isTaken != .YES, connections > before { noteClosed() }
   }
 
   /// A connection was closed.

@@ -104,23 +104,23 @@ final class Worker: @unchecked Sendable {  // because all but atomics is used be
     }
     if hasMore { wait.tellNews() }
     for connection in new {
-      if let daemon = daemonWithRoom() {
-        daemon.take(connection)
-      } else {
-        close(connection.socket)
-        noteClosed()
-      }
+      daemonForNext()?.take(connection)
     }
   }
 
-  /// The first daemon that has room, so that few connections are all at one; a new one if all are full.
-  private func daemonWithRoom() -> Daemon? {
+  /// The first daemon that has room, so that few connections are all at one. If all are full, a new one; if
+  /// that cannot be had, the one with the fewest.
+  private func daemonForNext() -> Daemon? {
     daemons.first { $0.connections < Daemon.mostConnections } ?? addDaemon()
+      ?? daemons.min { $0.connections < $1.connections }
   }
 
   private func addDaemon() -> Daemon? {
     guard let daemon = Daemon(self, certificate) else { return nil }
-    wait.watch(daemon.descriptor, number: daemons.count)
+    guard wait.watch(daemon.descriptor, number: daemons.count) else {
+      daemon.stop()
+      return nil
+    }
     daemons.append(daemon)
     return daemon
   }

@@ -18,9 +18,10 @@ final class WorkerWait: Sendable {
   init() throws(ServerError) {
     queue = epoll_create1(Int32(EPOLL_CLOEXEC))
     news = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
-    guard queue >= 0, news >= 0 else { throw ServerError(detail: "no descriptors left for the workers") }
     // Edge-triggered: each write is an event of its own, so no thread has to read the counter.
-    watch(news, EPOLLET.rawValue, number: WorkerWait.newsNumber)
+    guard queue >= 0, news >= 0, watch(news, EPOLLET.rawValue, number: WorkerWait.newsNumber) else {
+      throw ServerError(detail: "no descriptors left for the workers")
+    }
   }
 
   deinit {
@@ -28,13 +29,13 @@ final class WorkerWait: Sendable {
     close(news)
   }
 
-  /// Adds a daemon's descriptor: the wait ends while it is readable.
-  func watch(_ descriptor: Int32, number: Int) { watch(descriptor, 0, number: number) }
+  /// Adds a daemon's descriptor: the wait ends while it is readable. False: the kernel refused.
+  func watch(_ descriptor: Int32, number: Int) -> Bool { watch(descriptor, 0, number: number) }
 
-  private func watch(_ descriptor: Int32, _ flags: UInt32, number: Int) {
+  private func watch(_ descriptor: Int32, _ flags: UInt32, number: Int) -> Bool {
     let data = epoll_data_t(u64: UInt64(bitPattern: Int64(number)))
     var event = epoll_event(events: EPOLLIN.rawValue | flags, data: data)
-    epoll_ctl(queue, EPOLL_CTL_ADD, descriptor, &event)
+    return epoll_ctl(queue, EPOLL_CTL_ADD, descriptor, &event) == 0
   }
 
   /// Waits until a descriptor is ready, at most `milliseconds`; nil: without a limit. Calls `found` with the
