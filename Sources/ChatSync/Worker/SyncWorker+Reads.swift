@@ -118,7 +118,7 @@ extension SyncWorker {
     }
     guard plan.besides.contains(job), let task = tasks[job] else { return false }
     await task.value
-    // If the cache cannot be read, the read of the one channel tells.
+    // `try?`: if the cache cannot be read now, the request for the one channel finds that out and tells.
     return (try? store.connectedMembers(of: url).contains(user)) ?? false
   }
 

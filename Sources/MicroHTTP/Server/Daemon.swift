@@ -98,6 +98,7 @@ final class Daemon: @unchecked Sendable {  // because the worker's thread alone 
       flags |= MHD_USE_TURBO.rawValue
     }
     options.append(MHD_OptionItem(option: .END, value: 0, ptr_value: nil))
+    // Not empty, so it has a base address.
     return options.withUnsafeBufferPointer { options in
       let list: [CVarArg] = [
         Int32(bitPattern: MHD_OPTION.ARRAY.rawValue), OpaquePointer(options.baseAddress!),
