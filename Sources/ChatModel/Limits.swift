@@ -33,7 +33,7 @@ package enum Limits {
   package static let changelogChanges = 250
   /// The most messages of one channel that are asked for by id because webhooks named them (B34).
   package static let namedMessages = 100
-  /// The same for new messages of a channel that nobody has open.
+  /// The most new messages of a channel that nobody has open that are asked for by id for that reason.
   package static let namedWhileClosed = 3
   /// Rows of a message collection's window (B22).
   package static let windowRows = 2000

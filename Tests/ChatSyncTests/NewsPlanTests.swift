@@ -254,7 +254,7 @@ import Testing
         if second >= 20 { jobs[job.name, default: 0] += 1 }
       }
     }
-    // One job of five is news in the slot besides.
+    // One job of five is news in the slot that they alone have.
     let all = jobs.values.reduce(0, +) * 4 / 5
     #expect(((jobs["list"] ?? 0) + (jobs["connect"] ?? 0)) * 20 >= all * 6, "\(jobs)")
   }
@@ -305,12 +305,12 @@ import Testing
     run.plan.add(user, isSynced: false, isCached: true, now: run.now)
     #expect(run.plan.beginFirstPage(of: user, now: run.now) == nil, "not acknowledged")
     run.plan.endedForUser(user, .connect(user), .acknowledged, now: run.now)
-    #expect(run.plan.beginFirstPage(of: user, now: run.now) == job && run.plan.besides == [job])
+    #expect(run.plan.beginFirstPage(of: user, now: run.now) == job && run.plan.withoutSlot == [job])
     #expect(run.plan.beginFirstPage(of: user, now: run.now) == nil, "it runs")
     run.plan.ended(taken[0], PlanRun.usual(taken[0]), now: run.now)
     #expect(run.plan.next(now: run.now).count == 1, "it takes no slot")
     run.plan.ended(job, .listed(next: "more", channels: []), now: run.now)
-    #expect(run.plan.besides.isEmpty)
+    #expect(run.plan.withoutSlot.isEmpty)
     #expect(run.plan.beginFirstPage(of: user, now: run.now) == nil, "it is stored")
   }
 }

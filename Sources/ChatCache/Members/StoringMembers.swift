@@ -128,7 +128,7 @@ extension CacheReader {
     }
   }
 
-  /// Whether the whole member is stored as it is.
+  /// Whether the member's row has exactly these fields already.
   fileprivate func isStored(_ member: MemberRecord, in channel: ChannelKey) throws -> Bool {
     try db.first(
       """

@@ -28,7 +28,8 @@ package struct WebhookNote: Sendable, Equatable {
   package let users: [UserID]
   /// How many times the note had been stored when it was read.
   package var noted: Int64 = 1
-  /// Whether the note may lose its message's id, to be one with others of its kind and channel.
+  /// Whether the note may be stored without its message's id, as one note for several messages of the
+  /// channel.
   package var mayBeJoined = false
 
   /// A note with these parts.

@@ -201,8 +201,8 @@ extension CacheWriter {
     try append(Change(.syncProgress, .channelRefresh, user: key))
   }
 
-  /// Notes the same if the pages of the sweep with that number contained every stored channel of the user.
-  /// False: they did not.
+  /// Notes that all pages are stored, if the pages of the sweep with that number contained every stored
+  /// channel of the user. False: they did not, and nothing is noted.
   package func endListing(of user: UserID, begunAt mark: Int64, ifMetBy sweep: Int64) throws -> Bool {
     guard try reader.unmet(by: sweep, of: user).isEmpty else { return false }
     try endListing(of: user, begunAt: mark)

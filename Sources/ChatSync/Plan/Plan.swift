@@ -25,7 +25,7 @@ package struct Plan: Sendable {
   private var changedUsers: Set<UserID> = []
   private(set) var running: Set<SyncJob> = []
   /// The running jobs that take no slot: listings that clients wait for, and news of open channels.
-  private(set) var besides: Set<SyncJob> = []
+  private(set) var withoutSlot: Set<SyncJob> = []
   /// Running jobs that began before their data was cleared (B58): their outcome is ignored.
   var overtaken: Set<SyncJob> = []
   var isProbeWanted = false
@@ -190,9 +190,9 @@ package struct Plan: Sendable {
       begin(job, now: now)
       jobs.append(job)
     }
-    while let job = pickBesides(now: now) {
+    while let job = pickWithoutSlot(now: now) {
       begin(job, now: now)
-      besides.insert(job)
+      withoutSlot.insert(job)
       jobs.append(job)
     }
     while hasFreeUploadSlot, let lane = pickUpload(now: now) {
@@ -221,7 +221,7 @@ package struct Plan: Sendable {
     else { return nil }
     let job = SyncJob.list(user, after: nil)
     begin(job, now: now)
-    besides.insert(job)
+    withoutSlot.insert(job)
     return job
   }
 
@@ -255,8 +255,8 @@ package struct Plan: Sendable {
     return pickLane(now: now).map { .send($0) }
   }
 
-  /// News of an open channel, which somebody looks at, if a slot besides those of all jobs is free.
-  private func pickBesides(now: Int64) -> SyncJob? {
+  /// News of an open channel, which somebody looks at, if the slot that news alone have is free.
+  private func pickWithoutSlot(now: Int64) -> SyncJob? {
     hasFreeNewsSlot(now: now) ? pickOpenNews(now: now) : nil
   }
 
@@ -264,7 +264,7 @@ package struct Plan: Sendable {
   /// because other work would lose its share.
   private func hasFreeNewsSlot(now: Int64) -> Bool {
     let most = max(1, pace.jobs / Plan.slotsPerNews)
-    return !isRateLimited(now: now) && besides.count(where: \.isNews) < most && !isClearing
+    return !isRateLimited(now: now) && withoutSlot.count(where: \.isNews) < most && !isClearing
   }
 
   /// For so many slots there is one more for news.
@@ -273,7 +273,7 @@ package struct Plan: Sendable {
   private var hasFreeSlot: Bool {
     let slotsOfSends = (sends + Plan.sendsPerSlot - 1) / Plan.sendsPerSlot
     let others = running.count {
-      $0 != .probe && !$0.isSend && !$0.isUpload && !besides.contains($0)
+      $0 != .probe && !$0.isSend && !$0.isUpload && !withoutSlot.contains($0)
     }
     return others + slotsOfSends < pace.jobs
   }
@@ -306,7 +306,7 @@ package struct Plan: Sendable {
   /// A job ended.
   package mutating func ended(_ job: SyncJob, _ outcome: Outcome, now: Int64) {
     running.remove(job)
-    besides.remove(job)
+    withoutSlot.remove(job)
     // No job begins while the link is down.
     let isFromBefore = job.user != nil && !link.isOnline
     note(outcome, job, now: now)

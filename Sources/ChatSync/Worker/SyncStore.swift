@@ -73,8 +73,8 @@ package protocol SyncStore: Sendable {
   /// Notes that all pages of the user's channels are stored (B11). Does nothing if everything was cleared
   /// since the listing began at that mark.
   func endListing(of user: UserID, begunAt: Int64) async throws
-  /// Notes the same if the pages of the sweep with that number contained every stored channel of the user.
-  /// False: they did not.
+  /// Notes that all pages are stored, if the pages of the sweep with that number contained every stored
+  /// channel of the user. False: they did not, and nothing is noted.
   func endListing(of user: UserID, begunAt: Int64, ifMetBy sweep: Int64) async throws -> Bool
   /// The token of the user's channel changelog.
   func channelToken(of user: UserID) throws -> SyncToken?

@@ -81,7 +81,7 @@ extension SyncWorker {
     // Until all channels of the user are listed, each that the first page lacks is asked for alone. So this
     // user is listed next.
     if plan.users[user]?.isSynced == false { plan.users[user]?.isAwaited = true }
-    if await hasFirstPage(url, of: user) { return .success(true) }
+    if await isInFirstPage(url, of: user) { return .success(true) }
     let fetched = await read(.channel(url, user)) {
       let asked = ChannelRecord.Asked(sequence: self.store.mark())
       var record = try await self.upstream.channel(url, as: user, .foreground)
@@ -106,17 +106,17 @@ extension SyncWorker {
   }
 
   /// Lists the user's first channels if none are listed yet: the channel is likely among them, and so are
-  /// those that the user's next requests name. True: it is.
-  private func hasFirstPage(_ url: ChannelURL, of user: UserID) async -> Bool {
+  /// those that the user's next requests name. True: the user is in the channel.
+  private func isInFirstPage(_ url: ChannelURL, of user: UserID) async -> Bool {
     guard linkFailure == nil else { return false }
     let job = SyncJob.list(user, after: nil)
-    // A list that does not say whether the user is invited or joined takes a request more for each channel.
-    if memberViews.areExpected, reads.count + plan.besides.count < SyncWorker.readsAtOnce,
+    // A list that does not say whether the user is invited or joined takes one more request for each channel.
+    if memberViews.areExpected, reads.count + plan.withoutSlot.count < SyncWorker.readsAtOnce,
       plan.beginFirstPage(of: user, now: now) != nil
     {
       tasks[job] = Task(priority: .medium) { await self.run(job) }
     }
-    guard plan.besides.contains(job), let task = tasks[job] else { return false }
+    guard plan.withoutSlot.contains(job), let task = tasks[job] else { return false }
     await task.value
     // `try?`: if the cache cannot be read now, the request for the one channel finds that out and tells.
     return (try? store.connectedMembers(of: url).contains(user)) ?? false

@@ -20,7 +20,7 @@ extension SyncWorker {
   func list(_ user: UserID, after: String?) async throws -> Outcome {
     let startedAt = clock.wallMilliseconds()
     let mark = store.mark()
-    let isForeground = plan.besides.contains(.list(user, after: after))
+    let isForeground = plan.withoutSlot.contains(.list(user, after: after))
     let importance: Importance = isForeground ? .foreground : .background
     var page: UpstreamPage<ChannelRecord>
     do {

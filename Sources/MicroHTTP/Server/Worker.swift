@@ -6,7 +6,7 @@ import Synchronization
 /// One thread that reads requests and answers, and the connections it has.
 ///
 /// The thread waits by itself, for libmicrohttpd's events and for news from other threads (`WorkerWait`), and
-/// has the daemons run that have something to do. The library's own threads are not used: version 0.9.75
+/// then runs the daemons that have something to do. The library's own threads are not used: version 0.9.75
 /// fetches 128 events at a time, and after exactly 128 it waits for more events before it serves them.
 final class Worker: @unchecked Sendable {  // because all but atomics is used before, on and after its thread
   unowned(unsafe) let server: Server  // it stops its workers before it ends
@@ -73,7 +73,7 @@ final class Worker: @unchecked Sendable {  // because all but atomics is used be
       if deadline <= now { daemon.isReady = true }
       milliseconds = min(milliseconds ?? .max, deadline > now ? deadline - now : 0)
     }
-    // A lone daemon asks for its events itself.
+    // A lone daemon needs no question here: when it runs, it asks the kernel for its events.
     if milliseconds == 0, daemons.count == 1 {
       daemons[0].isReady = true
     } else {
