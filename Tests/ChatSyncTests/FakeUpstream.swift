@@ -48,6 +48,8 @@ final class FakeUpstream: Upstream {
     var userCalls = 0
     var usersAnswered = 0
     var userDelay = 0
+    /// How long each list of a user's channels takes (ms).
+    var listDelay = 0
     /// The number of calls for single channels.
     var channelCalls = 0
     /// Pages of channels and changelogs fail while single channels do not.
@@ -205,7 +207,9 @@ final class FakeUpstream: Upstream {
   func channels(
     of user: UserID, order: ChannelOrder, limit: Int, after token: String?, _ importance: Importance
   ) async throws -> UpstreamPage<ChannelRecord> {
-    try await ask { state in
+    let delay = state.withLock { $0.listDelay }
+    if delay > 0 { try await Task.sleep(for: .milliseconds(delay)) }
+    return try await ask { state in
       if state.failing.contains(user) { throw UpstreamError.unreadable(reason: "nonsense") }
       if state.isListingBroken { throw UpstreamError.rejection(code: 400105, message: "broken") }
       let limit = isCut ? max(1, limit / 2) : limit

@@ -268,6 +268,21 @@ struct NoteTests {
     await world.stop()
   }
 
+  @Test("B11: after a list of channels that came empty the user is polled at once, which brings the channels")
+  func emptyList() async throws {
+    var pace = World.pace
+    pace.userPoll = 600_000
+    let world = try Noted(pace: pace)
+    try world.cache.write { try $0.learn(.channelChangelog, isOffered: true) }
+    world.server.fake.join(UserID("alice"), Noted.url)
+    world.server.garble.withLock {
+      $0 = { $0.contains("/my_group_channels?") ? RawServer.ok("{\"channels\":[],\"next\":\"\"}") : nil }
+    }
+    try await world.connect(["alice"])
+    #expect(await World.wait { world.isIn("alice") })
+    await world.stop()
+  }
+
   @Test("B27: in a channel without messages no message is asked for")
   func emptyChannel() async throws {
     let world = try Noted()

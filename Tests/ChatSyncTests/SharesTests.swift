@@ -216,7 +216,27 @@ import Testing
     #expect(abs(views - (started[.send] ?? 0)) <= 1, "sends and open views take turns: \(started)")
     #expect(min(started[.upload] ?? 0, started[.background] ?? 0) >= 50, "\(started)")
     #expect(2 * views >= 50, "\(started)")
-    #expect(started[.foreground] ?? 0 >= 420, "clients' own go first: \(started)")
+    let own = (started[.foreground] ?? 0) + (started[.listing] ?? 0)
+    #expect(own >= 420 && started[.listing] ?? 0 >= 50, "clients' own go first: \(started)")
+  }
+
+  @Test("B35: listings that clients wait for and background requests leave one slot to clients' own requests")
+  func slowListings() {
+    var queue = RequestQueue<Importance>(limit: 4, bucket: TokenBucket(rate: 0, burst: 1))
+    for _ in 0..<8 {
+      queue.add(.listing, .listing)
+      queue.add(.background, .background)
+    }
+    func started() -> [Importance] {
+      var all: [Importance] = []
+      while case .start(let importance) = queue.next(now: 0) { all.append(importance) }
+      return all
+    }
+    #expect(started() == [.listing, .listing, .listing])
+    queue.add(.foreground, .foreground)
+    #expect(started() == [.foreground])
+    for importance in [Importance.listing, .foreground] { queue.finished(importance) }
+    #expect(started() == [.listing], "one is left again")
   }
 
   @Test("B35: however many sends wait, a request for an open view waits for one of them, and a send for one")

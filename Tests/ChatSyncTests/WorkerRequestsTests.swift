@@ -298,6 +298,25 @@ struct WorkerRequestsTests {
     await worker.stop()
   }
 
+  @Test("B1, B15: where the list of channels is slow, a channel that a client names is asked for alone")
+  func slowList() async throws {
+    let (upstream, alice, bob) = (FakeUpstream(), UserID("alice"), UserID("bob"))
+    for user in [alice, bob] { upstream.join(user, ChannelURL("c0")) }
+    let worker = SyncWorker(upstream: upstream, store: MemoryStore(), pace: World.pace, seed: 1)
+    let requests = WorkerRequests(worker)
+    try await worker.start()
+    await worker.connect(alice)
+    #expect(await World.wait { requests.connection(of: alice).isSynced })
+    upstream.state.withLock { $0.listDelay = 60_000 }
+    await worker.connect(bob)
+    #expect(await World.wait { await worker.plan.users[bob]?.isCached == true })
+    let began = Clock.system.monotonicNanoseconds()
+    #expect(await worker.find(ChannelURL("c0"), as: bob) == .success(true))
+    #expect(Clock.system.monotonicNanoseconds() - began < 30_000_000_000)
+    #expect(upstream.state.withLock { $0.channelCalls } == 1)
+    await worker.stop()
+  }
+
   @Test("B1 B58: a cleared channel is asked for before the worker hears of the clearing")
   func clearedChannel() async throws {
     let desk = try await Desk(channels: [3])

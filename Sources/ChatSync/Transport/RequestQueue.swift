@@ -5,7 +5,8 @@ import ChatModel
 /// requests wait for the end of a pause. Others fail at once, so that the sync jobs which made them do not
 /// keep the slots of jobs that could go on.
 ///
-/// Background requests leave one slot free, so that slow ones never hold up clients' own requests. Uploads
+/// Background requests and listings leave one slot free, so that slow ones never hold up clients' own
+/// requests. Uploads
 /// take long, and have at most half of the slots, at least one. The requests of each importance wait in a
 /// lane. Sends and the requests for open views take turns. A lane that was passed over several times has its
 /// turn, so that none waits for ever.
@@ -34,7 +35,8 @@ package struct RequestQueue<Entry> {
   private var bucket: TokenBucket
   private let limit: Int
   private(set) var inFlight = 0
-  private var backgroundInFlight = 0
+  /// Background requests and listings.
+  private var slowInFlight = 0
   private var uploadsInFlight = 0
   /// For each lane: the more important requests that were started while it waited, since its last turn.
   private var passedOver = Importance.allCases.map { _ in 0 }
@@ -82,7 +84,7 @@ package struct RequestQueue<Entry> {
   /// A started request ended.
   package mutating func finished(_ importance: Importance) {
     inFlight -= 1
-    if importance == .background { backgroundInFlight -= 1 }
+    if importance == .background || importance == .listing { slowInFlight -= 1 }
     if importance == .upload { uploadsInFlight -= 1 }
   }
 
@@ -102,7 +104,7 @@ package struct RequestQueue<Entry> {
     switch Importance(rawValue: lane) {
     case .send: isTurnOfOpen = true
     case .open: isTurnOfOpen = false
-    case .background: backgroundInFlight += 1
+    case .background, .listing: slowInFlight += 1
     case .upload: uploadsInFlight += 1
     case .foreground, nil: break
     }
@@ -151,7 +153,7 @@ package struct RequestQueue<Entry> {
   /// Whether the requests of a lane have all slots that they may have.
   private func isFull(_ lane: Int) -> Bool {
     switch lane {
-    case Importance.background.rawValue: limit > 1 && backgroundInFlight >= limit - 1
+    case Importance.background.rawValue, Importance.listing.rawValue: limit > 1 && slowInFlight >= limit - 1
     case Importance.upload.rawValue: uploadsInFlight >= RequestQueue.uploadSlots(of: limit)
     default: false
     }

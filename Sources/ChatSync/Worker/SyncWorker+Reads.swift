@@ -7,6 +7,9 @@ extension SyncWorker {
   /// The most reads at once; more requests are answered from the cache alone.
   static let readsAtOnce = 256
 
+  /// How long a client waits for the first page of its user's channels (ms).
+  static let firstPageWait = 500
+
   /// What one read fetches for the clients that wait for it.
   enum Read: Hashable, Sendable {
     case messages(MessageSyncRequest)
@@ -117,7 +120,14 @@ extension SyncWorker {
       tasks[job] = Task(priority: .medium) { await self.run(job) }
     }
     guard plan.withoutSlot.contains(job), let task = tasks[job] else { return false }
-    await task.value
+    // If the list is slow, the channel is asked for alone meanwhile.
+    await withCheckedContinuation { continuation in
+      let reply = Reply.bounded(within: SyncWorker.firstPageWait, late: {}) { continuation.resume() }
+      Task {
+        await task.value
+        reply.give(())
+      }
+    }
     // `try?`: if the cache cannot be read now, the request for the one channel finds that out and tells.
     return (try? store.connectedMembers(of: url).contains(user)) ?? false
   }

@@ -20,8 +20,8 @@ extension SyncWorker {
   func list(_ user: UserID, after: String?) async throws -> Outcome {
     let startedAt = clock.wallMilliseconds()
     let mark = store.mark()
-    let isForeground = plan.withoutSlot.contains(.list(user, after: after))
-    let importance: Importance = isForeground ? .foreground : .background
+    let isAwaited = plan.withoutSlot.contains(.list(user, after: after))
+    let importance: Importance = isAwaited ? .listing : .background
     var page: UpstreamPage<ChannelRecord>
     do {
       page = try await upstream.channels(
@@ -52,7 +52,7 @@ extension SyncWorker {
     guard page.next == nil, let sweep = sweeps[user],
       try await store.endListing(of: user, begunAt: sweep.mark, ifMetBy: sweep.number)
     else { return .listed(next: page.next, channels: found) }
-    return .allListed(found, isOnePage: after == nil && page.unreadable == 0)
+    return .allListed(found, isOnePage: after == nil && page.tellsAll)
   }
 
   /// How far the upstream's clock may differ from the times that it wrote into rows, in ms.
@@ -275,5 +275,13 @@ extension SyncWorker {
     if let state = record.membership?.state { return state == .outside }
     guard isNamed else { return false }
     return try await isGone(user, from: record.url, .open)
+  }
+}
+
+extension UpstreamPage<ChannelRecord> {
+  /// Whether the page, if it is the only one, tells as much as a poll: a server that fails may send an empty
+  /// one, or leave out what the user is in a channel.
+  fileprivate var tellsAll: Bool {
+    !items.isEmpty && unreadable == 0 && items.allSatisfy { $0.membership?.state != nil }
   }
 }
