@@ -212,9 +212,14 @@ class Tabs(PageTest):
 
     def test_a_message_that_is_accepted_stays_while_perch_is_away(self):
         room = self.world.channel(("alice", "bob"), messages=2)
-        # From the answer to the message on, no event comes any more.
-        self.context.add_init_script("""const real = fetch; let isDeaf = false; window.fetch = async (path, init) => {
+        # From the message on the page hears of no event, neither by its stream nor by a poll, until hearAgain().
+        self.context.add_init_script("""const real = fetch; let isDeaf = false;
+        const hearing = new Promise((go) => { window.hearAgain = () => { isDeaf = false; go(); }; });
+        window.fetch = async (path, init) => {
           isDeaf ||= init?.method === "POST" && path.endsWith("/messages");
+          const answer = await real(path, init);
+          if (!isDeaf || !path.includes("/events?")) return answer;
+          await hearing;
           return real(path, init);
         };
         window.EventSource = class extends EventSource {
@@ -226,6 +231,7 @@ class Tabs(PageTest):
         self.write(page, "t10 accepted")
         expect(page.locator("#chat .message.own .state")).to_contain_text("Sending")
         self.world.service.kill()
+        page.evaluate("hearAgain()")
         expect(page.locator("#banner")).to_contain_text("Perch does not answer")
         # Longer than an accepted message waits for a view that could show it.
         page.wait_for_timeout(5000)
