@@ -6,10 +6,9 @@ import ChatModel
 /// keep the slots of jobs that could go on.
 ///
 /// Background requests and listings leave one slot free, so that slow ones never hold up clients' own
-/// requests. Uploads
-/// take long, and have at most half of the slots, at least one. The requests of each importance wait in a
-/// lane. Sends and the requests for open views take turns. A lane that was passed over several times has its
-/// turn, so that none waits for ever.
+/// requests. Uploads take long, and have at most half of the slots, at least one. The requests of each
+/// importance wait in a lane. Sends and the requests for open views take turns. A lane that was passed over
+/// several times has its turn, so that none waits for ever.
 package struct RequestQueue<Entry> {
   /// The next step for the client.
   package enum Decision {
