@@ -131,14 +131,19 @@ package final class Collections: Sendable {
     guard case .messages(let view)? = views.withLock({ $0.open[id] }), view.userID == user else {
       throw ViewError.notFound
     }
-    guard try isKept(view.user, of: user) else {
-      remove(id)
-      syncRequests.closed(view: id, in: view.url)
+    try asked(for: view)
+    return view
+  }
+
+  /// Keeps the view from becoming idle. Throws if its user's data was removed.
+  package func asked(for view: MessageCollection) throws {
+    guard try isKept(view.user, of: view.userID) else {
+      remove(view.id)
+      syncRequests.closed(view: view.id, in: view.url)
       throw ViewError.notFound
     }
     let now = cache.clock.wallMilliseconds()
     view.state.withLock { $0.accessedAt = now }
-    return view
   }
 
   /// The user's channel collection with that id; the call keeps it from becoming idle. Check `isReady` before
@@ -147,13 +152,18 @@ package final class Collections: Sendable {
     guard case .channels(let view)? = views.withLock({ $0.open[id] }), view.userID == user else {
       throw ViewError.notFound
     }
-    guard try isKept(view.user, of: user) else {
-      remove(id)
+    try asked(for: view)
+    return view
+  }
+
+  /// Keeps the view from becoming idle. Throws if its user's data was removed.
+  package func asked(for view: ChannelCollection) throws {
+    guard try isKept(view.user, of: view.userID) else {
+      remove(view.id)
       throw ViewError.notFound
     }
     let now = cache.clock.wallMilliseconds()
     view.state.withLock { $0.accessedAt = now }
-    return view
   }
 
   /// Whether the user's data was not removed since the view was opened. The views go with the data (B4).

@@ -74,6 +74,8 @@ class Follower {
   /// Whether the views were made ready since the last answer.
   final var hasMadeReady = false
   private let user: UserKey
+  /// How many views had ended when those of the request were last found; nil: they were not looked for yet.
+  private var foundAt: UInt64?
   private var ticket: ChangeSubscriptions.Ticket?
 
   init(_ followed: Followed, _ request: Request) throws {
@@ -155,23 +157,30 @@ class Follower {
   final func admit(_ since: EventCursor) throws {
     try context.route.admitAgain(caller, request)
     guard since.epoch == context.route.cache.cursor.epoch else { throw cursorExpired }
+    let removals = context.collections.removals
     try context.run {
       for target in targets {
         // The cursor belongs to the old view if the view began anew or is about to.
-        guard try isSame(target) else { throw cursorExpired }
+        guard try isSame(target, isOpen: removals == foundAt) else { throw cursorExpired }
       }
     }
+    foundAt = removals
   }
 
   /// Whether the view is the one that was found when the request came. Throws if it was disposed of.
-  private func isSame(_ target: Target) throws -> Bool {
-    let collections = context.collections
+  /// `isOpen`: whether no view has ended since it was found.
+  private func isSame(_ target: Target, isOpen: Bool) throws -> Bool {
+    let (collections, user) = (context.collections, caller.user)
     do {
       switch target {
       case .messages(let view):
-        return try collections.messages(view.id, of: caller.user) === view && collections.isOfThisLog(view)
+        if isOpen { try collections.asked(for: view) }
+        return try (isOpen || collections.messages(view.id, of: user) === view)
+          && collections.isOfThisLog(view)
       case .channels(let view):
-        return try collections.channels(view.id, of: caller.user) === view && collections.isOfThisLog(view)
+        if isOpen { try collections.asked(for: view) }
+        return try (isOpen || collections.channels(view.id, of: user) === view)
+          && collections.isOfThisLog(view)
       }
     } catch ViewError.notFound where targets.count > 1 {
       throw Problem.collectionNotFound(target.id)

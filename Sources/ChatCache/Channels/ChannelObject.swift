@@ -32,9 +32,20 @@ extension CacheReader {
         (SELECT n.mentions FROM crowded_count AS n WHERE n.user = m.user AND n.channel = m.channel),
         m.mentions
       ),
-      m.state, m.role, m.is_muted, m.last_read_at, m.hidden_state, m.inviter, m.invited_at, m.floor_at,
-      c.updated_at, c.reader_count, \(listColumns.text)
+      \(ownColumns), \(listColumns.text)
     """)
+
+  /// The same with the counts of the row alone, and how a crowded channel's messages are counted from there.
+  static let lookupColumns = ChannelListSQL.Columns(
+    """
+    c.id, c.version, m.version, c.body, c.last_message_at, c.last_message, c.read_receipts, c.metadata,
+      m.unread, m.mentions, \(ownColumns), c.is_crowded, m.counted_at, m.counted_id, \(listColumns.text)
+    """)
+
+  private static let ownColumns = """
+    m.state, m.role, m.is_muted, m.last_read_at, m.hidden_state, m.inviter, m.invited_at, m.floor_at,
+      c.updated_at, c.reader_count
+    """
 
   /// The columns that place a channel in a list.
   static let listColumns = ChannelListSQL.Columns(
@@ -73,8 +84,11 @@ extension CacheReader {
   }
 
   /// Writes one channel's object from a row of `channelColumns`. `heldAt`: if the channel changed since that
-  /// sequence, its last message is not shown.
-  func write(_ row: Row, _ parts: ChannelParts, heldAt: Int64?, into writer: inout JSONWriter) throws {
+  /// sequence, its last message is not shown. `counts`: those in place of the row's.
+  func write(
+    _ row: Row, _ parts: ChannelParts, heldAt: Int64?, counts: FollowedCounts.Count? = nil,
+    into writer: inout JSONWriter
+  ) throws {
     writer.beginObject()
     writer.splice(fields: row.bytes(3))
     if parts.contains(.members) {
@@ -97,8 +111,8 @@ extension CacheReader {
     writer.name("read_receipts")
     writer.splice(row.bytes(6))
     if !row.isNull(19) { writer.field("reader_count", row.int64(19)) }
-    writer.field("unread_message_count", row.int64(8))
-    writer.field("unread_mention_count", row.int64(9))
+    writer.field("unread_message_count", counts?.unread ?? row.int64(8))
+    writer.field("unread_mention_count", counts?.mentions ?? row.int64(9))
     writer.name("my_member_state")
     writer.value(utf8: row.bytes(10))
     writer.name("my_role")

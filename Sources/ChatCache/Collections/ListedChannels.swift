@@ -18,6 +18,7 @@ package struct ListedChannel: ~Copyable {
 package struct ChannelLookup: Sendable {
   fileprivate let query: ChannelQuery
   fileprivate let user: UserKey
+  fileprivate let name: ExactText
   fileprivate let sql: SharedSQL
   private let values: [ChannelListSQL.Value]
 
@@ -29,9 +30,10 @@ package struct ChannelLookup: Sendable {
   package init(_ query: ChannelQuery, of user: UserKey, named userID: UserID) {
     self.query = query
     self.user = user
+    name = ExactText(userID.text)
     let made = ChannelListSQL(
       lookingUpIn: query, user: user, named: userID,
-      columns: CacheReader.channelColumns.and(valueFor: query.order))
+      columns: CacheReader.lookupColumns.and(valueFor: query.order))
     values = made.values
     let text = ExactText(made.text)
     sql = ChannelLookup.texts.withLock { texts in
@@ -53,7 +55,23 @@ extension CacheReader {
   package func listed(_ channel: ChannelKey, _ lookup: ChannelLookup) throws -> ListedChannel? {
     guard try !isBeingCleared() else { return nil }
     var rows = try db.rows(lookup.sql) { lookup.bind(to: $0, channel) }
-    return try rows.next().map { try listed($0, lookup.query, heldAt: rightsLimit(of: lookup.user)) }
+    return try rows.next().map { row in
+      try listed(
+        row, lookup.query, heldAt: rightsLimit(of: lookup.user), counts: crowdedCount(row, channel, lookup),
+        placedFrom: 23)
+    }
+  }
+
+  /// The counts of a row of `lookupColumns`; nil: its channel is not crowded.
+  private func crowdedCount(
+    _ row: Row, _ channel: ChannelKey, _ lookup: ChannelLookup
+  ) throws -> FollowedCounts.Count? {
+    guard row.bool(20) else { return nil }
+    let counted = Position(createdAt: row.int64(21), messageID: row.int64(22))
+    return try crowdedCount(
+      of: lookup.user, named: lookup.name, in: channel,
+      from: max(counted.next, Position.last(at: row.int64(13)).next, .first(at: row.int64(17))),
+      row: FollowedCounts.Count(unread: row.int64(8), mentions: row.int64(9)))
   }
 
   /// Passes the channels of `query` after a key to `body`, in order, until it returns false. Filters and
@@ -69,13 +87,17 @@ extension CacheReader {
     }
   }
 
-  private func listed(_ row: Row, _ query: ChannelQuery, heldAt: Int64?) throws -> ListedChannel {
+  /// `placedFrom`: the first of the columns that place the channel in a list.
+  private func listed(
+    _ row: Row, _ query: ChannelQuery, heldAt: Int64?, counts: FollowedCounts.Count? = nil,
+    placedFrom: Int32 = 20
+  ) throws -> ListedChannel {
     var parts: ChannelParts = []
     if query.includesMembers { parts.insert(.members) }
     if query.includesMetadata { parts.insert(.metadata) }
     var writer = JSONWriter(capacity: 1024)
-    try write(row, parts, heldAt: heldAt, into: &writer)
-    let key = CacheReader.key(row, query.order)
+    try write(row, parts, heldAt: heldAt, counts: counts, into: &writer)
+    let key = CacheReader.key(row, query.order, from: placedFrom)
     return ListedChannel(url: ExactText(key.channelURL), key: key, object: writer.finish())
   }
 

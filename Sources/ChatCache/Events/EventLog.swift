@@ -86,6 +86,8 @@ final class LogNotes {
   var tail: (after: Int64, changes: [LoggedChange]?)?
   /// Whether everything is being cleared.
   var isClearing: Bool?
+  /// The newest messages of crowded channels that changed.
+  var counted: [ChannelKey: CountedMessages] = [:]
   /// The urls of channels that changed.
   var urls: [ChannelKey: ChannelURL] = [:]
 }

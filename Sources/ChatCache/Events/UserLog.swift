@@ -9,11 +9,18 @@ extension CacheReader {
   ///
   /// If the changes mostly concern the user, the log is read in order. Otherwise the user's channels are
   /// looked up one by one, so that other users' changes cost nothing.
+  ///
+  /// `wasMember`: whether the user is known to have been in the channel at `sequence`.
   package func changes(
-    for user: UserKey, view: String? = nil, after sequence: Int64, limit: Int
+    for user: UserKey, view: String? = nil, after sequence: Int64, limit: Int,
+    wasMember: (ChannelURL) -> Bool = { _ in false }
   ) throws -> (changes: [LoggedChange], end: Int64, isWhole: Bool) {
     if let tail = try tail(after: sequence) {
-      let own = try tail.filter { try concerns($0.change, user, view) }
+      // Membership is looked up only if it may have changed since.
+      let isAsItWas = tail.allSatisfy { $0.change.leavesMemberships(of: user) }
+      let own = try tail.filter {
+        try concerns($0.change, user, view, isMember: { isAsItWas && wasMember($0) })
+      }
       let each = try LoggedChange.each(of: own, after: sequence, limit: limit)
       if each.isWhole { return (each.changes, try lastChange(), true) }
     }
@@ -72,10 +79,14 @@ extension CacheReader {
   }
 
   /// Whether the user may read the change, as `walk` decides it.
-  private func concerns(_ change: Change, _ user: UserKey, _ view: String?) throws -> Bool {
+  private func concerns(
+    _ change: Change, _ user: UserKey, _ view: String?, isMember: (ChannelURL) -> Bool
+  ) throws -> Bool {
     if let collection = change.collection { return change.user == user && collection == view }
     if let named = change.user { return named == user }
-    return try change.channel.map { try isMember(user, of: $0) } ?? true
+    guard let channel = change.channel else { return true }
+    if let url = try url(of: channel), isMember(url) { return true }
+    return try self.isMember(user, of: channel)
   }
 
   /// Reads `limit` rows of the log in order, and returns those that concern the user.
@@ -271,5 +282,16 @@ extension CacheReader {
     } _: { _ in
       true
     } ?? false
+  }
+}
+
+extension Change {
+  /// Whether it is certain that the change ended no membership of the user.
+  fileprivate func leavesMemberships(of user: UserKey) -> Bool {
+    if let named = self.user { return named != user }
+    switch kind {
+    case .messages, .messageDeleted, .channel, .coverage, .hugeGap, .unverified, .tailConfirmed: return true
+    default: return false
+    }
   }
 }

@@ -155,7 +155,8 @@ package final class ChangeSubscriptions: Sendable {
   package func unsubscribe(_ ticket: Ticket) {
     state.read { state in
       let group = ObjectIdentifier(ticket.topics)
-      guard
+      // Most tickets are of subscriptions that a wake has ended.
+      guard let known = state.groups[group], !known.isEmpty,
         state.groups[group]?.once.removeValue(forKey: ticket.number) != nil
           || state.groups[group]?.lasting.removeValue(forKey: ticket.number) != nil
       else { return }
@@ -272,7 +273,7 @@ package final class ChangeSubscriptions: Sendable {
     do {
       try cache.read { reader in
         for channel in channels {
-          if try reader.hasMoreMembers(channel, than: count) {
+          if try reader.hasMoreMembers(channel, than: count * ChangeSubscriptions.walkedPerLookup) {
             wake(
               try state.read { Array($0.byUser.keys) }.filter {
                 try !isWoken($0) && reader.isMember($0, of: channel)
@@ -292,4 +293,7 @@ package final class ChangeSubscriptions: Sendable {
   }
 
   private static let lookedUpAtOnce = 128
+
+  /// How many members can be walked through in the time of one lookup.
+  private static let walkedPerLookup = 8
 }

@@ -20,7 +20,10 @@ extension ChannelCollection {
     guard try reader.userKey(of: userID) == user else { throw ViewError.notFound }
     try reader.requireKnownRights(of: user)
     let until = max(until, since)
-    let log = try reader.changes(for: user, view: id, after: since, limit: Self.changesLookedAt)
+    let (window, shown) = state.withLock { ($0.window, $0.known.shown(at: since)) }
+    let log = try reader.changes(
+      for: user, view: id, after: since, limit: Self.changesLookedAt,
+      wasMember: { shown.versions[ExactText($0.text)] != nil })
     var end = log.isWhole ? until : min(log.end, until)
     var events = EventWriter()
     var touched: [Touched] = []
@@ -46,7 +49,6 @@ extension ChannelCollection {
     }
     // The objects also have what changed after `end`, which must not count as told.
     let isLast = try reader.lastChange() == end
-    let (window, shown) = state.withLock { ($0.window, $0.known.shown(at: since)) }
     var after = shown
     var letGo: [String] = []
     let told = Self.lastOfEach(touched, isLast: isLast)

@@ -51,7 +51,7 @@ package final class ChannelCollection: Sendable {
     self.query = query
     lookup = ChannelLookup(query, of: user, named: userID)
     self.bound = bound
-    topics = ChangeSubscriptions.Topics(of: user, collections: [id], user: user)
+    topics = ChangeSubscriptions.Topics(of: user, collections: [id], user: user, isOfView: true)
     state = Guarded(
       State(held: HeldWindow(window, isBounded: isBounded), accessedAt: accessedAt, epoch: epoch))
   }

@@ -51,11 +51,34 @@ import Testing
       try cache.write { try $0.store(changes, in: url, .messageChangelog) }
     }
 
+    /// A list that looks the channel up shows it as a page does. All members are looked up in one snapshot,
+    /// so that they share the messages that they count.
+    private func expectLookupsAsPages() throws {
+      let users = [base.alice, UserID("bob"), UserID("nobody")]
+      try cache.read { reader in
+        let channel = try reader.channelKey(of: base.url)
+        for name in users + users.reversed() {
+          guard let user = try reader.cachedUser(name), let channel else { continue }
+          var paged: [UInt8]?
+          try reader.eachListed(ChannelQuery(), of: user) { found in
+            paged = found.object.array
+            return true
+          }
+          let lookup = ChannelLookup(ChannelQuery(), of: user.key, named: name)
+          let found = try reader.listed(channel, lookup)?.object.array
+          #expect(
+            found.map { String(decoding: $0, as: UTF8.self) }
+              == paged.map { String(decoding: $0, as: UTF8.self) })
+        }
+      }
+    }
+
     func counts(of user: UserID? = nil) throws -> [Int64] {
       let user = user ?? base.alice
       let totals = try cache.read { try $0.unread(of: try #require(try $0.userKey(of: user))) }
       // What is kept and brought up to date is what is counted anew.
       #expect(try cache.unread(of: user) == totals)
+      try expectLookupsAsPages()
       return [totals.messages, totals.mentions]
     }
   }
@@ -76,6 +99,21 @@ import Testing
       defer { world.cache.close() }
       try body(world)
     }
+  }
+
+  @Test("B68: lists count more than a thousand unread messages of a crowded channel, too")
+  func many() throws {
+    let world = try World(mostChangedMembers: 1)
+    defer { world.cache.close() }
+    try world.refresh(unread: 2, last: message(1))
+    try world.refresh(unread: 0, last: message(990), readAt: 9_900, as: UserID("bob"))
+    let url = world.base.url
+    let messages = (Int64(2)...1_010).map { message($0, sender: "carol", $0 % 7 == 0 ? .everybody : .nobody) }
+    try world.cache.write { writer in
+      for message in messages { try writer.store(message, in: url, .messageReceived) }
+    }
+    #expect(try world.counts() == [1_011, 144])
+    #expect(try world.counts(of: UserID("bob")) == [20, 3])
   }
 
   @Test("B68: the counts are the upstream's at the channel's last refresh")

@@ -80,6 +80,31 @@ import Testing
     }
   }
 
+  @Test(
+    "B1: a user who left a channel reads no later change of it, although a client knew the channel before")
+  func left() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    let key = try world.cache.read { try #require(try $0.userKey(of: world.bob)) }
+    func told(since: Int64) throws -> [ChangeKind] {
+      try world.cache.read { reader in
+        try reader.changes(for: key, after: since, limit: 100, wasMember: { $0 == world.url }).changes
+          .map(\.change.kind)
+      }
+    }
+    let before = world.cache.cursor.sequence
+    try world.cache.write {
+      try $0.store(ChannelWithMessages.message(1, at: 10), in: world.url, .messageReceived)
+    }
+    #expect(try told(since: before).contains(.messages))
+    try world.cache.write { try $0.removeMembership(of: world.bob, in: world.url, .memberLeft) }
+    try world.cache.write {
+      try $0.store(ChannelWithMessages.message(2, at: 20), in: world.url, .messageReceived)
+    }
+    let kinds = try told(since: before)
+    #expect(kinds.contains(.membershipLost) && !kinds.contains(.messages))
+  }
+
   @Test("B50: what was noted of a snapshot does not outlive it")
   func notes() throws {
     let cache = try Cache(Cache.Configuration(directory: TestFolder.make("user-log-notes")))
