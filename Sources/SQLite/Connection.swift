@@ -122,10 +122,7 @@ package final class Connection {
   /// Lends reading inside one snapshot.
   package func read<Result: ~Copyable>(_ body: (ReadAccess) throws -> Result) throws -> Result {
     try run("BEGIN DEFERRED")
-    snapshotNotes = nil
-    // `try?`: nothing was written, so nothing is lost. A transaction that stays open is reported by the next
-    // BEGIN.
-    defer { try? run("COMMIT") }
+    defer { endSnapshot() }
     return try body(ReadAccess(connection: self))
   }
 
@@ -136,7 +133,6 @@ package final class Connection {
     if state == nil || state != keptState {
       endSnapshot()
       try run("BEGIN DEFERRED")
-      snapshotNotes = nil
     }
     keptState = nil
     defer {
@@ -145,9 +141,10 @@ package final class Connection {
     return try body(ReadAccess(connection: self))
   }
 
-  /// Ends the snapshot that was kept, if there is one.
+  /// Ends the snapshot, if one is open.
   func endSnapshot() {
     keptState = nil
+    snapshotNotes = nil
     // `try?`: nothing was written, so nothing is lost. A transaction that stays open is reported by the next
     // BEGIN.
     if isInTransaction { try? run("COMMIT") }

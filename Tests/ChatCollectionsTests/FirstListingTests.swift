@@ -17,7 +17,7 @@ import Testing
   private static let page = 100
   private static let watcher = UserID("watcher")
 
-  private static func record(_ index: Int, of user: UserID, floor: Int64 = 0) -> ChannelRecord {
+  static func record(_ index: Int, of user: UserID, floor: Int64 = 0) -> ChannelRecord {
     let url = "channel-\(index)"
     var json = JSONWriter()
     json.field("channel_url", url)

@@ -4,15 +4,26 @@ import SQLite
 
 /// The newest messages of a crowded channel, as one snapshot of the database has them, to count what is
 /// unread. After each message the lists of thousands of members are looked at. Each counts here from its own
-/// position on, and the messages are read once for all.
+/// position on, and the messages are read once for all that share the snapshot.
 ///
 /// It counts the messages of the view `unread_message`.
 struct CountedMessages {
-  /// The most messages that are read. For members with more unread ones the view `crowded_count` counts.
-  private static let most = 1000
+  /// The most messages of a channel, and the most channels, that a snapshot keeps. Beyond them the view
+  /// `crowded_count` counts.
+  fileprivate static let (most, mostChannels) = (1000, 32)
+
+  private struct Message {
+    let counted: CountedMessage
+    let mentions: Mentions
+  }
+
+  private enum Mentions {
+    case nobody, everybody
+    case users([ExactText])
+  }
 
   /// The newest first.
-  private var messages: [CountedMessage] = []
+  private var messages: [Message] = []
   /// All messages of this time or later were read.
   private var from = Int64.max
   private var isFull = false
@@ -20,57 +31,61 @@ struct CountedMessages {
   /// Reads on, back to that time. False: the messages are too many.
   mutating func reach(_ time: Int64, in channel: ChannelKey, _ db: ReadAccess) throws -> Bool {
     guard time < from, !isFull else { return time >= from }
-    var rows = try db.rows(
+    let found = try read(from: time, in: channel, db)
+    messages += found
+    isFull = messages.count >= CountedMessages.most
+    // Of the oldest millisecond some messages may be missing.
+    from = isFull ? (messages.last?.counted.position.createdAt ?? time) + 1 : time
+    return time >= from
+  }
+
+  private func read(from time: Int64, in channel: ChannelKey, _ db: ReadAccess) throws -> [Message] {
+    try db.all(
       """
       SELECT created_at, message_id, sender, flags, mentions
       FROM message
       WHERE channel = ?1 AND created_at >= ?2 AND created_at < ?3
       ORDER BY created_at DESC, message_id DESC
+      LIMIT ?4
       """
     ) {
       $0.bind(1, channel.rawValue)
       $0.bind(2, time)
       $0.bind(3, from)
+      $0.bind(4, CountedMessages.most - messages.count)
+    } _: { row in
+      let counted = CountedMessage(
+        position: Position(createdAt: row.int64(0), messageID: row.int64(1)), sender: row.string(2),
+        flags: MessageFlags(rawValue: row.int64(3)), mentions: row.stringOrNil(4))
+      return Message(counted: counted, mentions: try CountedMessages.mentions(counted.mentions))
     }
-    while let row = try rows.next() {
-      guard messages.count < CountedMessages.most else {
-        isFull = true
-        return false
+  }
+
+  /// What the column `mentions` says.
+  private static func mentions(_ stored: ExactText?) throws -> Mentions {
+    guard var text = stored?.text else { return .nobody }
+    guard text != "*" else { return .everybody }
+    return try text.withUTF8 { bytes in
+      try JSONParser.parse(UnsafeRawBufferPointer(bytes)) { json in
+        .users(json.items.compactMap { $0.string.map { ExactText($0) } })
       }
-      messages.append(
-        CountedMessage(
-          position: Position(createdAt: row.int64(0), messageID: row.int64(1)), sender: row.string(2),
-          flags: MessageFlags(rawValue: row.int64(3)), mentions: row.stringOrNil(4)))
     }
-    from = time
-    return true
   }
 
   /// The messages at or after that position, and the mentions among them, that the user did not send.
   func count(from position: Position, for user: ExactText) -> FollowedCounts.Count {
     var (unread, mentions): (Int64, Int64) = (0, 0)
     for message in messages {
-      guard message.position >= position else { break }
-      guard message.counts, message.sender != user else { continue }
+      guard message.counted.position >= position else { break }
+      guard message.counted.counts, message.counted.sender != user else { continue }
       unread += 1
-      if message.isMention(of: user) { mentions += 1 }
+      switch message.mentions {
+      case .nobody: break
+      case .everybody: mentions += 1
+      case .users(let users): if users.contains(user) { mentions += 1 }
+      }
     }
     return FollowedCounts.Count(unread: unread, mentions: mentions)
-  }
-}
-
-extension CountedMessage {
-  /// Whether the message mentions the user.
-  fileprivate func isMention(of user: ExactText) -> Bool {
-    guard let mentions else { return false }
-    guard mentions != "*" else { return true }
-    var text = mentions.text
-    return text.withUTF8 { bytes in
-      // `try?`: the column has what Perch wrote; a text that is no JSON mentions nobody.
-      (try? JSONParser.parse(UnsafeRawBufferPointer(bytes)) { json in
-        json.items.contains { $0.string.map { ExactText($0) == user } ?? false }
-      }) ?? false
-    }
   }
 }
 
@@ -81,6 +96,7 @@ extension CacheReader {
     row: FollowedCounts.Count
   ) throws -> FollowedCounts.Count? {
     guard let notes,
+      notes.counted[channel] != nil || notes.counted.count < CountedMessages.mostChannels,
       try notes.counted[channel, default: CountedMessages()].reach(position.createdAt, in: channel, db),
       let later = notes.counted[channel]?.count(from: position, for: name)
     else { return try crowdedCount(of: user, in: channel) }

@@ -73,8 +73,8 @@ extension CacheWriter {
   }
 }
 
-/// Values that one poll read from the event log, kept for other polls that read the same snapshot of the
-/// database. After each commit thousands of polls need the same values.
+/// Values that one poll read from the database, kept for other polls that read the same snapshot. After each
+/// commit thousands of polls need the same values.
 final class LogNotes {
   /// The first sequence from which the log is complete.
   var oldest: Int64?

@@ -10,16 +10,16 @@ extension CacheReader {
   /// If the changes mostly concern the user, the log is read in order. Otherwise the user's channels are
   /// looked up one by one, so that other users' changes cost nothing.
   ///
-  /// `wasMember`: whether the user is known to have been in the channel at `sequence`.
+  /// `isAssumed`: whether the user is taken for a member of a channel without a look at its members, unless
+  /// something after `sequence` may have changed that.
   package func changes(
     for user: UserKey, view: String? = nil, after sequence: Int64, limit: Int,
-    wasMember: (ChannelURL) -> Bool = { _ in false }
+    isAssumed: (ChannelKey) throws -> Bool = { _ in false }
   ) throws -> (changes: [LoggedChange], end: Int64, isWhole: Bool) {
     if let tail = try tail(after: sequence) {
-      // Membership is looked up only if it may have changed since.
       let isAsItWas = tail.allSatisfy { $0.change.leavesMemberships(of: user) }
       let own = try tail.filter {
-        try concerns($0.change, user, view, isMember: { isAsItWas && wasMember($0) })
+        try concerns($0.change, user, view, isAssumed: { try isAsItWas && isAssumed($0) })
       }
       let each = try LoggedChange.each(of: own, after: sequence, limit: limit)
       if each.isWhole { return (each.changes, try lastChange(), true) }
@@ -80,13 +80,12 @@ extension CacheReader {
 
   /// Whether the user may read the change, as `walk` decides it.
   private func concerns(
-    _ change: Change, _ user: UserKey, _ view: String?, isMember: (ChannelURL) -> Bool
+    _ change: Change, _ user: UserKey, _ view: String?, isAssumed: (ChannelKey) throws -> Bool
   ) throws -> Bool {
     if let collection = change.collection { return change.user == user && collection == view }
     if let named = change.user { return named == user }
     guard let channel = change.channel else { return true }
-    if let url = try url(of: channel), isMember(url) { return true }
-    return try self.isMember(user, of: channel)
+    return try isAssumed(channel) || isMember(user, of: channel)
   }
 
   /// Reads `limit` rows of the log in order, and returns those that concern the user.

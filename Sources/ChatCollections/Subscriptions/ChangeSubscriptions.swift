@@ -156,7 +156,7 @@ package final class ChangeSubscriptions: Sendable {
     state.read { state in
       let group = ObjectIdentifier(ticket.topics)
       // Most tickets are of subscriptions that a wake has ended.
-      guard let known = state.groups[group], !known.isEmpty,
+      guard state.groups[group]?.isEmpty == false,
         state.groups[group]?.once.removeValue(forKey: ticket.number) != nil
           || state.groups[group]?.lasting.removeValue(forKey: ticket.number) != nil
       else { return }
@@ -262,8 +262,9 @@ package final class ChangeSubscriptions: Sendable {
   }
 
   /// Wakes the subscribed users whom changes of these channels concern, some at a time, so that the first are
-  /// woken before all are found. Takes time for each member of the channels, or for each subscribed user,
-  /// whichever are fewer. `isWoken`: whether the user was woken already.
+  /// woken before all are found. Walks through the members of a channel. If these are more than eight times
+  /// as many as the subscribed users, each of the users is looked up instead. `isWoken`: whether the user was
+  /// woken already.
   private func wakeConcerned(
     by channels: Set<ChannelKey>, waiting count: Int, isWoken: (UserKey) -> Bool
   ) {
@@ -294,6 +295,6 @@ package final class ChangeSubscriptions: Sendable {
 
   private static let lookedUpAtOnce = 128
 
-  /// How many members can be walked through in the time of one lookup.
+  /// How many members are walked through in the time of one lookup.
   private static let walkedPerLookup = 8
 }

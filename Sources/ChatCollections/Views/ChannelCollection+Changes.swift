@@ -20,10 +20,7 @@ extension ChannelCollection {
     guard try reader.userKey(of: userID) == user else { throw ViewError.notFound }
     try reader.requireKnownRights(of: user)
     let until = max(until, since)
-    let (window, shown) = state.withLock { ($0.window, $0.known.shown(at: since)) }
-    let log = try reader.changes(
-      for: user, view: id, after: since, limit: Self.changesLookedAt,
-      wasMember: { shown.versions[ExactText($0.text)] != nil })
+    let (log, isAssumed) = try log(reader, since: since)
     var end = log.isWhole ? until : min(log.end, until)
     var events = EventWriter()
     var touched: [Touched] = []
@@ -45,10 +42,11 @@ extension ChannelCollection {
       touched.append(
         Touched(
           url: ExactText(url.text), key: key, source: change.source, sequence: logged.sequence,
-          member: change.readingMember))
+          isAssumed: isAssumed, member: change.readingMember))
     }
     // The objects also have what changed after `end`, which must not count as told.
     let isLast = try reader.lastChange() == end
+    let (window, shown) = state.withLock { ($0.window, $0.known.shown(at: since)) }
     var after = shown
     var letGo: [String] = []
     let told = Self.lastOfEach(touched, isLast: isLast)
@@ -68,6 +66,23 @@ extension ChannelCollection {
     ) { [self] sequence in
       answered(at: sequence, known)
     }
+  }
+
+  /// The changes after `since`. If nothing can have ended a membership since, the user is taken for a member
+  /// of the channels that the client had then. `isAssumed`: whether that was done.
+  private func log(
+    _ reader: CacheReader, since: Int64
+  ) throws -> (log: (changes: [LoggedChange], end: Int64, isWhole: Bool), isAssumed: Bool) {
+    let shown = state.withLock { $0.known.shown(at: since) }
+    var isAssumed = false
+    let log = try reader.changes(for: user, view: id, after: since, limit: Self.changesLookedAt) { channel in
+      guard let url = try reader.url(of: channel), shown.versions[ExactText(url.text)] != nil else {
+        return false
+      }
+      isAssumed = true
+      return true
+    }
+    return (log, isAssumed)
   }
 
   /// The channels that a cut removed.
@@ -93,6 +108,8 @@ extension ChannelCollection {
     let key: ChannelKey?
     let source: ChangeSource
     let sequence: Int64
+    /// Whether the user was taken for a member without a look at the members.
+    var isAssumed = false
     /// The member who has read on; nil if something else happened.
     var member: ExactText?
     /// The members who have read on since the client's cursor, if nothing else happened.
@@ -143,6 +160,9 @@ extension ChannelCollection {
     let shown = after
     for (index, channel) in touched.enumerated() {
       let present = try present(channel, window, reader)
+      if present == nil, channel.isAssumed, let key = channel.key, try !reader.isMember(user, of: key) {
+        continue
+      }
       // The changes of one sequence of the log are told together.
       if index > 0, touched[index - 1].sequence < channel.sequence, !events.isEmpty,
         events.entries >= Limits.eventEntries || events.bytes + (present?.object.count ?? 0) > room

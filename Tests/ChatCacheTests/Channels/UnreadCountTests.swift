@@ -54,7 +54,7 @@ import Testing
     /// A list that looks the channel up shows it as a page does. All members are looked up in one snapshot,
     /// so that they share the messages that they count.
     private func expectLookupsAsPages() throws {
-      let users = [base.alice, UserID("bob"), UserID("nobody")]
+      let users = [base.alice, UserID("bob")]
       try cache.read { reader in
         let channel = try reader.channelKey(of: base.url)
         for name in users + users.reversed() {
@@ -114,6 +114,30 @@ import Testing
     }
     #expect(try world.counts() == [1_011, 144])
     #expect(try world.counts(of: UserID("bob")) == [20, 3])
+    try world.cache.read { reader in
+      let channel = try #require(try reader.channelKey(of: url))
+      var counted = CountedMessages()
+      #expect(try !counted.reach(0, in: channel, reader.db), "more than a thousand")
+      #expect(try counted.reach(9_901, in: channel, reader.db), "but the newest were read for others")
+      let count = counted.count(from: .first(at: 9_901), for: "bob")
+      #expect(count == FollowedCounts.Count(unread: 20, mentions: 3))
+    }
+  }
+
+  @Test("B68: lists count all messages of the millisecond in which the newest thousand begin")
+  func cutMillisecond() throws {
+    let world = try World(mostChangedMembers: 1)
+    defer { world.cache.close() }
+    try world.refresh(unread: 2, last: message(1, at: 1))
+    // The newest thousand begin with message 11, and message 10 has the same time.
+    try world.refresh(unread: 0, last: message(9, at: 40), readAt: 49, as: UserID("bob"))
+    let url = world.base.url
+    let messages = (Int64(2)...1_010).map { message($0, at: $0 / 2 * 10, sender: "carol") }
+    try world.cache.write { writer in
+      for message in messages { try writer.store(message, in: url, .messageReceived) }
+    }
+    #expect(try world.counts() == [1_011, 0])
+    #expect(try world.counts(of: UserID("bob")) == [1_001, 0])
   }
 
   @Test("B68: the counts are the upstream's at the channel's last refresh")
