@@ -114,6 +114,27 @@ struct SendingPlanTests {
     }
   }
 
+  @Test("B30: a lane begins although slow jobs take all slots, and the next slot that they leave is its own")
+  func besideSlowJobs() {
+    for isLimited in [false, true] {
+      var plan = plan()
+      if isLimited { plan.met(.rateLimited(milliseconds: 1), now: 0) }
+      for number in 1...6 { plan.open(view("v\(number)"), now: 1) }
+      let slow = plan.next(now: 1)
+      #expect(slow.count == plan.pace.jobs)
+      let lanes = (1...2).map { OutboxLaneName(user: Self.alice, channel: ChannelURL("lane\($0)")) }
+      plan.outboxChanged(lanes[0], now: 2)
+      #expect(plan.next(now: 2) == (isLimited ? [] : [.send(lanes[0])]))
+      guard !isLimited else { continue }
+      plan.ended(slow[0], PlanRun.usual(slow[0]), now: 3)
+      #expect(plan.next(now: 3).isEmpty, "the lane has this slot, and other work is due")
+      plan.ended(.send(lanes[0]), .drained(nextTryIn: 500), now: 4)
+      #expect(plan.next(now: 4).map(\.isSend) == [false])
+      #expect(plan.wakeAt(now: 4) == 504, "the lane's next try")
+      #expect(plan.next(now: 504) == [.send(lanes[0])])
+    }
+  }
+
   @Test("B30: lanes that are due all the time leave other work its turns", arguments: [1, 4])
   func dueAllTheTime(jobs: Int) {
     var plan = plan(jobs: jobs)

@@ -246,14 +246,19 @@ package struct Plan: Sendable {
 
   /// The next job, if there is a slot for it. A lane shares the slot of other lanes. While other work is due,
   /// it does so only in the first of several slots, and not where the upstream limits the rate: that work
-  /// would lose its share.
+  /// would lose its share. If no lane is sending, one begins beside jobs that take all slots, because these
+  /// may be slow; the next slot that they leave is then the lane's.
   private mutating func pickForSlot(now: Int64) -> SyncJob? {
     if hasFreeSlot { return pick(now: now) }
+    if mayBeginBeside(now: now) { return pickLane(now: now).map { .send($0) } }
     guard !sends.isMultiple(of: Plan.sendsPerSlot) else { return nil }
     let isFirstSlot = sends < Plan.sendsPerSlot && pace.jobs > 1
     if !isFirstSlot || isRateLimited(now: now), isOtherWorkDue(now: now) { return nil }
     return pickLane(now: now).map { .send($0) }
   }
+
+  /// Whether a lane may begin although all slots are taken: no lane is sending.
+  private func mayBeginBeside(now: Int64) -> Bool { sends == 0 && pace.jobs > 1 && !isRateLimited(now: now) }
 
   /// News of an open channel, which somebody looks at, if the slot that news alone have is free.
   private func pickWithoutSlot(now: Int64) -> SyncJob? {
@@ -296,6 +301,8 @@ package struct Plan: Sendable {
     if link.isOnline, hasFreeSlot {
       if !isClearing { soonest = min(soonest, users.dueAt ?? .max, channelsDueAt) }
       if soonest <= now { return now + 1 }
+      soonest = min(soonest, lanesDueAt(now: now) ?? .max)
+    } else if link.isOnline, mayBeginBeside(now: now) {
       soonest = min(soonest, lanesDueAt(now: now) ?? .max)
     }
     if link.isOnline, hasFreeNewsSlot(now: now) { soonest = min(soonest, openNewsDueAt) }
