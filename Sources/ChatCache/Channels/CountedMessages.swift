@@ -61,7 +61,7 @@ struct CountedMessages {
     }
   }
 
-  /// What the column `mentions` says.
+  /// The users whom a message mentions, read from its column `mentions`.
   private static func mentions(_ stored: ExactText?) throws -> Mentions {
     guard var text = stored?.text else { return .nobody }
     guard text != "*" else { return .everybody }
@@ -90,7 +90,8 @@ struct CountedMessages {
 }
 
 extension CacheReader {
-  /// The counts of a member of a crowded channel, whose row counts the messages before `position`.
+  /// The counts of a member of a crowded channel: those of the member's row, and the messages from `position`
+  /// on, which the row does not count.
   func crowdedCount(
     of user: UserKey, named name: ExactText, in channel: ChannelKey, from position: Position,
     row: FollowedCounts.Count
