@@ -114,25 +114,25 @@ struct SendingPlanTests {
     }
   }
 
-  @Test("B30: a lane begins although slow jobs take all slots, and the next slot that they leave is its own")
-  func besideSlowJobs() {
-    for isLimited in [false, true] {
-      var plan = plan()
-      if isLimited { plan.met(.rateLimited(milliseconds: 1), now: 0) }
-      for number in 1...6 { plan.open(view("v\(number)"), now: 1) }
-      let slow = plan.next(now: 1)
-      #expect(slow.count == plan.pace.jobs)
-      let lanes = (1...2).map { OutboxLaneName(user: Self.alice, channel: ChannelURL("lane\($0)")) }
-      plan.outboxChanged(lanes[0], now: 2)
-      #expect(plan.next(now: 2) == (isLimited ? [] : [.send(lanes[0])]))
-      guard !isLimited else { continue }
-      plan.ended(slow[0], PlanRun.usual(slow[0]), now: 3)
-      #expect(plan.next(now: 3).isEmpty, "the lane has this slot, and other work is due")
-      plan.ended(.send(lanes[0]), .drained(nextTryIn: 500), now: 4)
-      #expect(plan.next(now: 4).map(\.isSend) == [false])
-      #expect(plan.wakeAt(now: 4) == 504, "the lane's next try")
-      #expect(plan.next(now: 504) == [.send(lanes[0])])
+  @Test(
+    "B30, B35: listings leave one of several slots free, for sends and for new users", arguments: [1, 2, 4])
+  func besideListings(jobs: Int) {
+    var plan = plan(jobs: jobs)
+    for number in 0..<9 { plan.add(UserID("new\(number)"), isSynced: false, isCached: true, now: 1) }
+    var listings: [SyncJob] = []
+    for now in 1..<40 as Range<Int64> {
+      for job in plan.next(now: now) {
+        if case .list = job { listings.append(job) } else { plan.ended(job, .acknowledged, now: now) }
+      }
     }
+    #expect(listings.count == max(1, jobs - 1))
+    #expect(plan.wakeAt(now: 40) ?? .max > 41, "listings that may not begin keep nobody awake")
+    plan.outboxChanged(Self.lane, now: 41)
+    let sends = plan.next(now: 41)
+    #expect(sends == (jobs > 1 ? [Self.send] : []))
+    for job in sends { plan.ended(job, .drained(nextTryIn: nil), now: 42) }
+    plan.add(UserID("late"), isSynced: false, isCached: false, now: 43)
+    #expect(plan.next(now: 43) == (jobs > 1 ? [.connect(UserID("late"))] : []))
   }
 
   @Test("B30: lanes that are due all the time leave other work its turns", arguments: [1, 4])

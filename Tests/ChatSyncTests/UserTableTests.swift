@@ -40,7 +40,9 @@ import Testing
       Self.change(&table, UserID("u\(Int.random(in: 0..<30, using: &random))"), &random)
       let now = Int64(now % 20)
       #expect(table.refused == Set(table.works.filter { $0.value.state.refusedAt != nil }.keys))
-      #expect(table.dueAt == table.works.values.compactMap { $0.turn?.since }.min())
+      let turns = table.works.values.compactMap(\.turn)
+      #expect(table.dueAt(withListings: true) == turns.map(\.since).min())
+      #expect(table.dueAt(withListings: false) == turns.filter { !$0.isListing }.map(\.since).min())
       for isListing in [true, false] {
         let due = table.works.compactMapValues(\.turn).filter {
           $0.value.since <= now && $0.value.isListing == isListing

@@ -89,6 +89,9 @@ struct ChannelWork: Sendable {
   enum Kind: Int, CaseIterable {
     case awaitedCheck, message, refresh, news, otherNews, notedCheck, otherNotedCheck, firstCheck, openCheck
     case check, verify, settle, fill
+
+    /// Whether jobs of that kind leave a slot free (`Plan.mayBeginInBackground`).
+    var isInBackground: Bool { self == .verify || self == .fill }
   }
 
   /// When a job of that kind may begin; nil: none is due, or another job runs.
@@ -140,11 +143,12 @@ extension Plan {
   var channelsBehind: Int { channels.behind }
 
   /// When the next job in any channel may begin; a time before `now` if one may begin now.
-  var channelsDueAt: Int64 {
+  func channelsDueAt(withBackground: Bool) -> Int64 {
     var soonest = Int64.max
-    for kind in ChannelWork.Kind.allCases where kind != .fill {
+    for kind in ChannelWork.Kind.allCases where !kind.isInBackground || (withBackground && kind != .fill) {
       soonest = min(soonest, channels.first(kind)?.moment ?? .max)
     }
+    guard withBackground else { return soonest }
     if let fill = channels.first(.fill)?.moment { soonest = min(soonest, max(fill, prefetchFrom)) }
     let prefetch = hasRoom ? channels.prefetchDueAt : .max
     return min(soonest, max(prefetch, prefetchFrom))
@@ -284,7 +288,7 @@ extension Plan {
     // A check that a client waits for is at most every second job, a listing every fourth. So clients who ask
     // all the time do not stop the other jobs.
     let awaited = first(.awaitedCheck, now: now).map { SyncJob.check($0.url) }
-    let isTurnOfListing = awaited == nil && turns.isMultiple(of: 3)
+    let isTurnOfListing = awaited == nil && turns.isMultiple(of: 3) && mayBeginInBackground
     if !wasAwaited, let job = awaited ?? (isTurnOfListing ? pickAwaitedListing(now: now) : nil) {
       wasAwaited = true
       return job
@@ -304,7 +308,7 @@ extension Plan {
     case .views: return pickView(now: now)
     case .users: return pickForUser(now: now, isListing: false)
     case .sends: return pickLane(now: now).map { .send($0) }
-    case .listings: return pickForUser(now: now, isListing: true)
+    case .listings: return mayBeginInBackground ? pickForUser(now: now, isListing: true) : nil
     case .channels: return first(.check, now: now).map { .check($0.url) }
     case .rest: return pickRest(now: now)
     }
@@ -322,6 +326,7 @@ extension Plan {
     let isOwnTurn = Share.turns[turns % Share.turns.count] == .rest
     let doubt = pickDoubt(now: now)
     if !isOwnTurn, let doubt { return doubt }
+    guard mayBeginInBackground else { return doubt }
     let job =
       switch turns / Share.turns.count % 4 {
       case 1: pickVerify(now: now) ?? pickPrefetch(now: now) ?? pickFill(now: now)

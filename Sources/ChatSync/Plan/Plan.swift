@@ -246,19 +246,21 @@ package struct Plan: Sendable {
 
   /// The next job, if there is a slot for it. A lane shares the slot of other lanes. While other work is due,
   /// it does so only in the first of several slots, and not where the upstream limits the rate: that work
-  /// would lose its share. If no lane is sending, one begins beside jobs that take all slots, because these
-  /// may be slow; the next slot that they leave is then the lane's.
+  /// would lose its share.
   private mutating func pickForSlot(now: Int64) -> SyncJob? {
     if hasFreeSlot { return pick(now: now) }
-    if mayBeginBeside(now: now) { return pickLane(now: now).map { .send($0) } }
     guard !sends.isMultiple(of: Plan.sendsPerSlot) else { return nil }
     let isFirstSlot = sends < Plan.sendsPerSlot && pace.jobs > 1
     if !isFirstSlot || isRateLimited(now: now), isOtherWorkDue(now: now) { return nil }
     return pickLane(now: now).map { .send($0) }
   }
 
-  /// Whether a lane may begin although all slots are taken: no lane is sending.
-  private func mayBeginBeside(now: Int64) -> Bool { sends == 0 && pace.jobs > 1 && !isRateLimited(now: now) }
+  /// Whether a job in the background may take a slot. Of several slots these jobs leave one free, as their
+  /// requests do (`RequestQueue`): they may be slow, and must not hold up sends, views and new users.
+  var mayBeginInBackground: Bool {
+    let count = running.count { $0.isInBackground && !withoutSlot.contains($0) }
+    return count < max(1, pace.jobs - 1)
+  }
 
   /// News of an open channel, which somebody looks at, if the slot that news alone have is free.
   private func pickWithoutSlot(now: Int64) -> SyncJob? {
@@ -292,17 +294,22 @@ package struct Plan: Sendable {
   private static let rateMemory: Int64 = 300_000
 
   private func isOtherWorkDue(now: Int64) -> Bool {
-    !isClearing && (users.dueAt ?? .max <= now || channelsDueAt <= now)
+    !isClearing && othersDueAt <= now
+  }
+
+  /// When the next job of a user or channel may begin in a slot.
+  private var othersDueAt: Int64 {
+    let withBackground = mayBeginInBackground
+    return min(
+      users.dueAt(withListings: withBackground) ?? .max, channelsDueAt(withBackground: withBackground))
   }
 
   /// The next moment at which `next` may have a job; nil: not before something happens.
   package func wakeAt(now: Int64) -> Int64? {
     var soonest = link.nextProbeAt ?? .max
     if link.isOnline, hasFreeSlot {
-      if !isClearing { soonest = min(soonest, users.dueAt ?? .max, channelsDueAt) }
+      if !isClearing { soonest = min(soonest, othersDueAt) }
       if soonest <= now { return now + 1 }
-      soonest = min(soonest, lanesDueAt(now: now) ?? .max)
-    } else if link.isOnline, mayBeginBeside(now: now) {
       soonest = min(soonest, lanesDueAt(now: now) ?? .max)
     }
     if link.isOnline, hasFreeNewsSlot(now: now) { soonest = min(soonest, openNewsDueAt) }

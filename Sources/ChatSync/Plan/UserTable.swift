@@ -68,8 +68,9 @@ struct UserTable: Sendable {
   }
 
   /// When the next job of a user may begin; nil: none is due.
-  var dueAt: Int64? {
-    [listings.preferred, listings.others, polls.preferred, polls.others].compactMap(\.first?.rank).min()
+  func dueAt(withListings: Bool) -> Int64? {
+    (withListings ? [polls, listings] : [polls]).flatMap { [$0.preferred, $0.others] }
+      .compactMap(\.first?.rank).min()
   }
 
   /// A user who may go idle at `now`; nil: there is none. The user is looked at again after `later`.
