@@ -91,7 +91,12 @@ struct ChannelWork: Sendable {
     case check, verify, settle, fill
 
     /// Whether jobs of that kind leave a slot free (`Plan.mayBeginInBackground`).
-    var isInBackground: Bool { self == .verify || self == .fill }
+    var isInBackground: Bool {
+      switch self {
+      case .otherNews, .otherNotedCheck, .check, .verify, .fill: true
+      default: false
+      }
+    }
   }
 
   /// When a job of that kind may begin; nil: none is due, or another job runs.
@@ -288,7 +293,7 @@ extension Plan {
     // A check that a client waits for is at most every second job, a listing every fourth. So clients who ask
     // all the time do not stop the other jobs.
     let awaited = first(.awaitedCheck, now: now).map { SyncJob.check($0.url) }
-    let isTurnOfListing = awaited == nil && turns.isMultiple(of: 3) && mayBeginInBackground
+    let isTurnOfListing = awaited == nil && turns.isMultiple(of: 3) && mayBeginInBackground(now: now)
     if !wasAwaited, let job = awaited ?? (isTurnOfListing ? pickAwaitedListing(now: now) : nil) {
       wasAwaited = true
       return job
@@ -308,8 +313,9 @@ extension Plan {
     case .views: return pickView(now: now)
     case .users: return pickForUser(now: now, isListing: false)
     case .sends: return pickLane(now: now).map { .send($0) }
-    case .listings: return mayBeginInBackground ? pickForUser(now: now, isListing: true) : nil
-    case .channels: return first(.check, now: now).map { .check($0.url) }
+    case .listings: return mayBeginInBackground(now: now) ? pickForUser(now: now, isListing: true) : nil
+    case .channels:
+      return mayBeginInBackground(now: now) ? first(.check, now: now).map { .check($0.url) } : nil
     case .rest: return pickRest(now: now)
     }
   }
@@ -326,7 +332,7 @@ extension Plan {
     let isOwnTurn = Share.turns[turns % Share.turns.count] == .rest
     let doubt = pickDoubt(now: now)
     if !isOwnTurn, let doubt { return doubt }
-    guard mayBeginInBackground else { return doubt }
+    guard mayBeginInBackground(now: now) else { return doubt }
     let job =
       switch turns / Share.turns.count % 4 {
       case 1: pickVerify(now: now) ?? pickPrefetch(now: now) ?? pickFill(now: now)

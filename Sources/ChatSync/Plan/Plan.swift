@@ -256,10 +256,21 @@ package struct Plan: Sendable {
   }
 
   /// Whether a job in the background may take a slot. Of several slots these jobs leave one free, as their
-  /// requests do (`RequestQueue`): they may be slow, and must not hold up sends, views and new users.
-  var mayBeginInBackground: Bool {
-    let count = running.count { $0.isInBackground && !withoutSlot.contains($0) }
+  /// requests do (`RequestQueue`): they may be slow, and must not hold up sends, views and new users. They do
+  /// not where the upstream limits the rate, because they would lose their share.
+  func mayBeginInBackground(now: Int64) -> Bool {
+    guard !isRateLimited(now: now) else { return true }
+    let count = running.count { isInBackground($0) && !withoutSlot.contains($0) }
     return count < max(1, pace.jobs - 1)
+  }
+
+  /// Whether the job is one of many that no client waits for.
+  private func isInBackground(_ job: SyncJob) -> Bool {
+    switch job {
+    case .list, .endSweep, .prefetch, .verify, .fill: true
+    case .news(let url), .check(let url): !isOpen(url)
+    default: false
+    }
   }
 
   /// News of an open channel, which somebody looks at, if the slot that news alone have is free.
@@ -294,12 +305,12 @@ package struct Plan: Sendable {
   private static let rateMemory: Int64 = 300_000
 
   private func isOtherWorkDue(now: Int64) -> Bool {
-    !isClearing && othersDueAt <= now
+    !isClearing && othersDueAt(now: now) <= now
   }
 
   /// When the next job of a user or channel may begin in a slot.
-  private var othersDueAt: Int64 {
-    let withBackground = mayBeginInBackground
+  private func othersDueAt(now: Int64) -> Int64 {
+    let withBackground = mayBeginInBackground(now: now)
     return min(
       users.dueAt(withListings: withBackground) ?? .max, channelsDueAt(withBackground: withBackground))
   }
@@ -308,7 +319,7 @@ package struct Plan: Sendable {
   package func wakeAt(now: Int64) -> Int64? {
     var soonest = link.nextProbeAt ?? .max
     if link.isOnline, hasFreeSlot {
-      if !isClearing { soonest = min(soonest, othersDueAt) }
+      if !isClearing { soonest = min(soonest, othersDueAt(now: now)) }
       if soonest <= now { return now + 1 }
       soonest = min(soonest, lanesDueAt(now: now) ?? .max)
     }

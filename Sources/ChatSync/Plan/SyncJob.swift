@@ -58,14 +58,6 @@ package enum SyncJob: Hashable, Sendable {
     return false
   }
 
-  /// Whether the job is one of many that no client waits for, and may be slow.
-  var isInBackground: Bool {
-    switch self {
-    case .list, .endSweep, .prefetch, .verify, .fill: true
-    default: false
-    }
-  }
-
   /// Whether the job lists a channel's newest messages.
   var isNews: Bool {
     switch self {

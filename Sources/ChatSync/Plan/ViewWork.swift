@@ -43,7 +43,8 @@ extension Plan {
     case .news: return pickNoted(.news, .notedCheck, now: now)
     case .first: return first(.firstCheck, now: now).map { .check($0.url) }
     case .named: return pickNamed(now: now)
-    case .otherNews: return pickNoted(.otherNews, .otherNotedCheck, now: now)
+    case .otherNews:
+      return mayBeginInBackground(now: now) ? pickNoted(.otherNews, .otherNotedCheck, now: now) : nil
     case .poll: return first(.openCheck, now: now).map { .check($0.url) }
     case .doubt: return pickDoubt(now: now)
     }
