@@ -110,30 +110,41 @@ extension SyncWorker {
     try store.doubted(in: url, below: doubt.position.next, limit: 1).first == doubt
   }
 
-  /// Throws if the upstream has messages in a window although its answer was empty. The worker asks for that
+  /// Asks for a page of messages, and tells when it was asked for. If it is empty although the upstream has
+  /// messages there, they may have come meanwhile: it is asked for once more. Throws if it is empty again.
+  func page(
+    of url: ChannelURL, _ window: MessageWindow, _ importance: Importance
+  ) async throws -> (page: UpstreamPage<MessageRecord>, askedAt: Int64) {
+    for _ in 1...2 {
+      let askedAt = store.mark()
+      let page = try await upstream.messages(in: url, window, importance)
+      let isEmpty = page.items.isEmpty && page.unreadable == 0
+      guard isEmpty, try await hasMessages(url, in: window, importance) else { return (page, askedAt) }
+    }
+    Log.line(.warning, "upstream_page_empty", ["channel": .text(url.text)])
+    throw UpstreamError.unreadable(reason: "an empty page of a channel that has messages there")
+  }
+
+  /// Whether the upstream has messages in a window for which its answer was empty. The worker asks for that
   /// end of the channel from the other direction. If that answer is empty, too, the worker asks for the
   /// newest stored messages by their ids.
-  func confirmEmpty(_ url: ChannelURL, _ window: MessageWindow, _ importance: Importance) async throws {
+  private func hasMessages(
+    _ url: ChannelURL, in window: MessageWindow, _ importance: Importance
+  ) async throws -> Bool {
     let end =
       window.older > 0
       ? MessageWindow(.time(0), older: 0, newer: 1) : MessageWindow(.newest, older: 1, newer: 0)
-    let isWrong: Bool
-    if let found = try await upstream.messages(in: url, end, importance).items.first?.position {
-      switch window.anchor {
-      case .message(let anchor):
-        isWrong = window.older > 0 && found < anchor || window.newer > 0 && found > anchor
-      case .time(let time):
-        isWrong =
-          window.older > 0 && found.createdAt < time || window.newer > 0 && found.createdAt > time
-          || window.includesAnchor && found.createdAt == time
-      case .newest: isWrong = true
-      }
-    } else {
-      isWrong = try await isStoredMessageThere(url, importance)
+    guard let found = try await upstream.messages(in: url, end, importance).items.first?.position else {
+      return try await isStoredMessageThere(url, importance)
     }
-    guard isWrong else { return }
-    Log.line(.warning, "upstream_page_empty", ["channel": .text(url.text)])
-    throw UpstreamError.unreadable(reason: "an empty page of a channel that has messages there")
+    switch window.anchor {
+    case .message(let anchor):
+      return window.older > 0 && found < anchor || window.newer > 0 && found > anchor
+    case .time(let time):
+      return window.older > 0 && found.createdAt < time || window.newer > 0 && found.createdAt > time
+        || window.includesAnchor && found.createdAt == time
+    case .newest: return true
+    }
   }
 
   /// Whether the upstream has one of the channel's newest stored messages, or the one that the channel names

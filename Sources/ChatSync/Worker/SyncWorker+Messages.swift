@@ -237,11 +237,9 @@ extension SyncWorker {
   func list(
     _ url: ChannelURL, _ window: MessageWindow, _ importance: Importance
   ) async throws -> MessageListing {
-    let askedAt = store.mark()
-    let page = try await upstream.messages(in: url, window, importance)
+    let (page, askedAt) = try await page(of: url, window, importance)
     try await askForUnreadable(page.unreadableNames, in: url)
     noteUnreadable(page, in: url)
-    if page.items.isEmpty, page.unreadable == 0 { try await confirmEmpty(url, window, importance) }
     if let lists = ReplyListing.shown(by: page.items, of: window, known: plan.capabilities[.replyListing]) {
       await learn(.replyListing, isOffered: lists)
     }

@@ -168,8 +168,7 @@ extension SyncWorker {
     var moment = position == .start ? 0 : position.createdAt
     var window = MessageWindow(.time(moment), older: 0, newer: SyncWorker.lookRows)
     for _ in 0..<SyncWorker.lookPages {
-      let page = try await upstream.messages(in: url, window, .send)
-      if page.items.isEmpty, page.unreadable == 0 { try await confirmEmpty(url, window, .send) }
+      let page = try await page(of: url, window, .send).page
       let new = page.items.filter { seen.insert($0.messageID).inserted }
       found += new.filter { $0.position > position }
       // An item that cannot be read may be the message.

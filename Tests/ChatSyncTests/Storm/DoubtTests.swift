@@ -75,10 +75,10 @@ struct DoubtTests {
     await sides.end()
   }
 
-  @Test("B14, B27: an empty page below the covered messages does not prove that the channel begins there")
+  @Test("B14, B27: empty pages below the covered messages do not prove that the channel begins there")
   func emptyBelow() async throws {
     let sides = try await prefetched(messages: 300)
-    try set(sides.there, ["kind": .string("empty_page"), "count": .integer(1)], OriginSide.Weather())
+    try set(sides.there, ["kind": .string("empty_page"), "count": .integer(3)], OriginSide.Weather())
     func older() async throws -> Bool {
       let line = try #require(try sides.here.cache.read { try $0.line(of: ChannelURL("c0")) })
       let oldest = try #require(line.oldest)
@@ -97,7 +97,7 @@ struct DoubtTests {
 
   @Test(
     "B27: empty pages before a moment that was never listed do not prove that nothing is there",
-    arguments: [1, 2])
+    arguments: [3, 4])
   func emptyBefore(pages: Int64) async throws {
     let sides = try await prefetched(messages: 600)
     let before = try stored(sides)
@@ -113,6 +113,17 @@ struct DoubtTests {
     try set(sides.there, ["kind": .string("empty_page"), "count": .integer(pages)], OriginSide.Weather())
     #expect(try await !look() && stored(sides) == before)
     #expect(try await look() && stored(sides) > before)
+    await sides.end()
+  }
+
+  @Test("B27: an empty page of a channel that has messages is asked for again at once", arguments: [1, 2])
+  func emptyOnce(pages: Int64) async throws {
+    let sides = try await prefetched(messages: 300)
+    let before = try stored(sides)
+    let oldest = try #require(try sides.here.cache.read { try $0.line(of: ChannelURL("c0"))?.oldest })
+    try set(sides.there, ["kind": .string("empty_page"), "count": .integer(pages)], OriginSide.Weather())
+    _ = await sides.here.worker.fetch(MessageSyncRequest(ChannelURL("c0"), .older(than: oldest, rows: 100)))
+    #expect(try stored(sides) > before)
     await sides.end()
   }
 
