@@ -99,6 +99,17 @@ import Testing
     #expect(try test.client().get("/hello")?.status == 200)
   }
 
+  @Test("a client that has left before its request parks is noticed, too")
+  func noticesEarlierHangUps() throws {
+    let test = try TestServer()
+    let client = try test.client()
+    for path in ["/slow", "/wait?ms=60000"] { client.send("GET \(path) HTTP/1.1\r\nHost: test\r\n\r\n") }
+    client.endSending()
+    #expect(client.read()?.text == "slow")
+    #expect(TestServer.until { test.board.state.withLock { $0.left } == 1 })
+    #expect(TestServer.until { test.server.counts.connections == 0 })
+  }
+
   @Test("stopping answers everything parked and does not wait for idle connections")
   func stopsWithParked() throws {
     let test = try TestServer()

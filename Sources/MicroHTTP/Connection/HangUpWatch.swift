@@ -4,9 +4,9 @@ import Glibc
 /// An epoll instance of our own over parked sockets: libmicrohttpd does not look at a suspended connection,
 /// so it would never notice that the client left.
 ///
-/// Each socket is armed for one notice (`EPOLLONESHOT`) when it is accepted and whenever it parks. A notice
-/// for a connection that is not parked only marks the connection as left. The generation tells whether the
-/// descriptor was reused since.
+/// Each socket is armed for one notice (`EPOLLONESHOT`) when it is accepted, and again when it parks after
+/// that notice. A notice for a connection that is not parked only marks the connection as left. The
+/// generation tells whether the descriptor was reused since.
 final class HangUpWatch: Sendable {
   private let queue: Int32
   private let stopper: Int32
@@ -27,13 +27,15 @@ final class HangUpWatch: Sendable {
     close(stopper)
   }
 
-  /// Called under the lot's lock.
+  /// Has the client's leaving noticed, unless that is so already. Called under the lot's lock.
   func arm(_ client: ClientConnection) {
+    guard !client.isArmed else { return }
     let mark = UInt64(client.generation) << 32 | UInt64(UInt32(bitPattern: client.socket))
     var event = epoll_event(
       events: EPOLLRDHUP.rawValue | EPOLLONESHOT.rawValue, data: epoll_data_t(u64: mark))
     epoll_ctl(queue, client.isWatched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, client.socket, &event)
     client.isWatched = true
+    client.isArmed = true
   }
 
   /// Calls `notice` for each client that left, until `stop`.

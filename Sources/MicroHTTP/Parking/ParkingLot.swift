@@ -271,6 +271,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
         guard Int(socket) < state.bySocket.count,
           let client = state.bySocket[Int(socket)]?.takeUnretainedValue(), client.generation == generation
         else { return }
+        client.isArmed = false
         if let waiter = client.parked {
           resume(waiter, .hungUp, &state)
         } else {
