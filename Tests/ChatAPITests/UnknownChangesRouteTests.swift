@@ -109,6 +109,27 @@ import Testing
     #expect(asked(world) == 1)
   }
 
+  @Test("B1, B37: a message that was sent meanwhile is not said to be gone: its answer waits for the changes")
+  func sent() throws {
+    let world = try CollectionWorld.forSending()
+    defer { world.stop() }
+    try hold(world, untilAsked: false)
+    #expect(world.send("r").status == 202)
+    try world.put(9, from: "alice", answering: "r")
+    let early = world.send("r")
+    #expect(early.status == 503 && early.text("code") == "not_synced" && early["Retry-After"] == "1")
+    #expect(early.text("request_id") == "r" && early.body.ranges(of: "\"request_id\"").count == 1)
+    let path = "/v1/channels/general/messages"
+    let reply = #"{"message":"hi","request_id":"p","parent_message_id":"9"}"#
+    let refused = world.ask(path, method: "POST", body: reply, extra: ["Prefer": "wait=0"])
+    #expect(refused.status == 503 && refused.text("code") == "not_synced")
+    try hold(world)
+    let body = #"{"message":"hi","request_id":"r"}"#
+    let sent = world.ask(path, method: "POST", body: body, extra: ["Prefer": "wait=5"])
+    #expect(sent.status == 201 && sent.text("message_id") == "9" && asked(world) == 1)
+    #expect(world.collections.subscriptions.count == 0)
+  }
+
   @Test("B1: a service that stops ends a request that waits for the changes")
   func stopping() throws {
     let world = try world()

@@ -50,6 +50,8 @@ final class FakeUpstream: Upstream {
     var userDelay = 0
     /// How long each list of a user's channels takes (ms).
     var listDelay = 0
+    /// How important the requests for each user's channels were.
+    var lists: [UserID: [Importance]] = [:]
     /// The number of calls for single channels.
     var channelCalls = 0
     /// Pages of channels and changelogs fail while single channels do not.
@@ -207,7 +209,10 @@ final class FakeUpstream: Upstream {
   func channels(
     of user: UserID, order: ChannelOrder, limit: Int, after token: String?, _ importance: Importance
   ) async throws -> UpstreamPage<ChannelRecord> {
-    let delay = state.withLock { $0.listDelay }
+    let delay = state.withLock { state in
+      state.lists[user, default: []].append(importance)
+      return state.listDelay
+    }
     if delay > 0 { try await Task.sleep(for: .milliseconds(delay)) }
     return try await ask { state in
       if state.failing.contains(user) { throw UpstreamError.unreadable(reason: "nonsense") }

@@ -89,6 +89,35 @@ import Testing
     #expect(plan.users[alice]?.isUnknown == false)
   }
 
+  @Test("B35: a server that refuses each token is asked ever less often, and the first time again at once")
+  func refusedTokens() throws {
+    var (plan, now) = settled()
+    plan.users[alice]?.pollAt = now
+    #expect(plan.next(now: now).contains(.channelChanges(alice)))
+    plan.ended(.channelChanges(alice), .tokenLost, now: now)
+    var begun: [Int64] = []
+    for _ in 0..<40 {
+      for job in plan.next(now: now) {
+        switch job {
+        case .list(_, after: nil):
+          begun.append(now)
+          plan.ended(job, .listed(next: "more", channels: []), now: now)
+        case .list: plan.ended(job, .tokenLost, now: now)
+        default: plan.ended(job, PlanRun.usual(job), now: now)
+        }
+      }
+      now = try #require(plan.wakeAt(now: now))
+    }
+    #expect(begun.count > 5 && begun[0] == 50)
+    #expect(begun[5] > begun[0] + 3_000 && now > begun[0] + 60_000)
+    // A poll that tells all changes ends that.
+    plan.users[alice]?.phase = .steady
+    plan.users[alice]?.pollAt = now
+    #expect(plan.next(now: now).contains(.channelChanges(alice)))
+    plan.ended(.channelChanges(alice), .changed([], hasMore: false), now: now)
+    #expect(plan.users[alice]?.waitAfterLostToken == nil)
+  }
+
   @Test("B1, B11: when an upstream offers no changelog any more, all users' channels are listed")
   func changelogGone() throws {
     var (plan, now) = settled()

@@ -314,6 +314,28 @@ struct WorkerRequestsTests {
     await worker.stop()
   }
 
+  @Test("B1, B30: who asks for the channels before the listing causes one request, which leaves a slot free")
+  func listedOnce() async throws {
+    let (upstream, worker, last) = try await crowd()
+    #expect(await worker.fetchChannels(of: last) == .stored)
+    #expect(await worker.plan.users[last]?.isSynced == true)
+    #expect(upstream.state.withLock { $0.lists[last] } == [.listing])
+    await worker.stop()
+  }
+
+  @Test("B1, B30: the most recent channels, for which a client waits, leave a slot free, too")
+  func mostRecentChannels() async throws {
+    let (upstream, worker, last) = try await crowd()
+    upstream.state.withLock { $0.isListingBroken = true }
+    guard case .failed = await worker.fetchChannels(of: last) else {
+      Issue.record("a broken list is no answer")
+      return
+    }
+    let asked = upstream.state.withLock { $0.lists[last] }
+    #expect(asked?.filter { $0 != .background } == [.listing, .listing])
+    await worker.stop()
+  }
+
   @Test("B1 B58: a cleared channel is asked for before the worker hears of the clearing")
   func clearedChannel() async throws {
     let desk = try await Desk(channels: [3])

@@ -115,7 +115,7 @@ final class Poll: Follower {
       if let key = found.key { context.shared.keep(made, key, since) }
       return respond(made, moment)
     }
-    if found.isHeld { rights.await(self) }
+    if found.isHeld { rights.await(for: self) }
     return try park(now)
   }
 
@@ -213,7 +213,7 @@ enum EventsOverTime {
           // The client gets its first cursor only after the log could be read from it.
           if isFirst { buffer.append("id: \(cursor.description)\n\n") }
           isFirst = false
-          if found.isHeld { rights.await(follower) }
+          if found.isHeld { rights.await(for: follower) }
           // Changes without an event leave the cursor where it is. They are read again at the next wake,
           // unless they become many.
           let isFar = found.cursor.sequence - cursor.sequence > mostLookedAtAgain
@@ -270,32 +270,6 @@ enum EventsOverTime {
           buffer.append(event: "", id: index + 1 == lines.count ? id : nil, data: data)
         }
       }
-    }
-  }
-}
-
-/// The wait of a poll or stream for its user's changes. Until they are known it tells no news.
-private final class RightsWait: Sendable {
-  /// How long one request to the sync worker waits (ms).
-  private static let longestWait = 30_000
-
-  private let isWaiting = Guarded(false)
-  private let waiter: Waiter
-
-  init(_ waiter: Waiter) { self.waiter = waiter }
-
-  /// Wakes the poll or stream when the changes may be known.
-  func await(_ follower: Follower) {
-    let isFirst = isWaiting.withLock { isWaiting in
-      defer { isWaiting = true }
-      return !isWaiting
-    }
-    guard isFirst, !follower.request.isServerStopping else { return }
-    follower.context.route.syncRequests.awaitChanges(
-      of: follower.caller.user, within: RightsWait.longestWait
-    ) { [self] in
-      isWaiting.withLock { $0 = false }
-      waiter.wake()
     }
   }
 }

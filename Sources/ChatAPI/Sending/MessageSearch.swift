@@ -78,6 +78,7 @@ struct MessageSearch {
           guard case .confirmed(let sent) = target else { return (target, true) }
           id = sent
         }
+        if try reader.isHeld(id, in: view) { throw CacheError.rightsUnknown }
         return (.confirmed(id), try reader.message(id, parts: [], in: view) != nil)
       }
     } catch let denial as SendingDenial {

@@ -14,6 +14,7 @@ final class SendProgress {
   private let id: RequestID
   private let preferences: Preferences
   private var ticket: ChangeSubscriptions.Ticket?
+  private lazy var rights = RightsWait(request.makeWaiter())
   /// Whether this request id was sent before with the same content.
   var isReplay = false
 
@@ -29,7 +30,18 @@ final class SendProgress {
   private enum State {
     case unsent(UnsentMessage)
     case sent(Int64, object: [UInt8]?)
+    /// The message is sent. It is not shown before the caller's changes are known (B1).
+    case held
     case gone
+
+    /// Whether the send goes on, or its message may soon be shown.
+    var isUnderWay: Bool {
+      switch self {
+      case .unsent(let message): message.status == .pending
+      case .held: true
+      case .sent, .gone: false
+      }
+    }
   }
 
   /// Subscribes to the lane's events before anything is stored. If too many requests wait already, this one
@@ -67,11 +79,11 @@ final class SendProgress {
   private func held(until end: UInt64) throws -> Outcome {
     let state = try state()
     let now = Clock.system.monotonicNanoseconds()
-    guard case .unsent(let message) = state, message.status == .pending, now < end, !request.isServerStopping
-    else {
+    guard state.isUnderWay, now < end, !request.isServerStopping else {
       unsubscribe()
       return try answer(state)
     }
+    if case .held = state { rights.await(of: caller.user, request, sending.context.syncRequests) }
     return .park(
       Parking(request.makeWaiter(), milliseconds: Int((end - now) / 1_000_000) + 1) { [self] wake in
         if case .hungUp = wake {
@@ -100,6 +112,7 @@ final class SendProgress {
       guard let view = try reader.view(of: url, for: user), view.isJoined else {
         return .sent(sent, object: nil)
       }
+      if try reader.isHeld(sent, in: view) { return .held }
       return .sent(sent, object: try reader.message(sent, parts: Sending.parts, in: view)?.array)
     }
   }
@@ -111,6 +124,7 @@ final class SendProgress {
     case .unsent(let message): return .respond(decorated(Sending.answer(message.object, status: 202)))
     case .sent(_, let object?): return .respond(decorated(Sending.answer(object, status: 201)))
     case .sent(let sent, nil): return try find(sent)
+    case .held: throw marked(.sentNotShown)
     case .gone: throw marked(.messageGone)
     }
   }
@@ -127,7 +141,9 @@ final class SendProgress {
     }
     do {
       return try MessageSearch(sending, request, caller, url).find(.message(sent)) { [self] _ in
-        guard case .sent(_, let object?) = try self.state() else { throw Problem.messageNotFound }
+        let state = try self.state()
+        if case .held = state { throw Problem.sentNotShown }
+        guard case .sent(_, let object?) = state else { throw Problem.messageNotFound }
         return .respond(decorated(Sending.answer(object, status: 201)))
       }.mapErrors(change)
     } catch {
@@ -136,7 +152,7 @@ final class SendProgress {
   }
 
   private func marked(_ problem: Problem) -> Problem {
-    var marked = problem.members.contains("\"request_id\"") ? problem : problem.naming(id)
+    var marked = problem.naming(id)
     if isReplay { marked.headers.append(("Idempotency-Replayed", "true")) }
     if let wait = preferences.wait { marked.headers.append(("Preference-Applied", "wait=\(wait)")) }
     return marked

@@ -55,6 +55,13 @@ extension Problem {
       detail: "This was done, and its message was deleted, removed or cleared since: do not repeat it.")
   }
 
+  /// The message was sent, and whether the caller is still in its channel is not known (B1).
+  static let sentNotShown = Problem(
+    503, "not_synced",
+    detail: "This was done. It is shown when the chat server has said which channels you are still in: "
+      + "repeat it later, with the same request_id.",
+    headers: [("Retry-After", "1")])
+
   /// The message is neither failed nor canceled, or it arrived before it was canceled.
   static var notResendable: Problem {
     Problem(
@@ -90,11 +97,12 @@ extension Problem {
   /// The same problem with the request's id. If nobody knows whether the request was stored, the problem
   /// also advises to repeat it with this id.
   func naming(_ id: RequestID) -> Problem {
+    let member = "\"request_id\":\"\(id.text)\""
+    guard !members.hasSuffix(member) else { return self }
     var named = self
     if code == "storage_unavailable" {
       named.detail += " Send it with this request_id: then it is done once, however often it is sent."
     }
-    let member = "\"request_id\":\"\(id.text)\""
     named.members = members.isEmpty ? member : members + "," + member
     return named
   }

@@ -52,6 +52,9 @@ struct UserWork: Sendable {
   /// listing under way may have met a channel before that.
   var sweepAt: Int64 = .max
   var wait: Backoff
+  /// The waits of listings that begin again because the upstream refused a token. Nil: all changes were told
+  /// since it last did.
+  var waitAfterLostToken: Backoff?
   /// The upstream's last reason for refusing the user.
   var denial: UpstreamError?
   /// Polls since the upstream was last asked about the user itself.
@@ -291,10 +294,9 @@ extension Plan {
       if !hasMore {
         work.caughtUp()
         work.polls += 1
+        work.waitAfterLostToken = nil
       }
-    case .tokenLost:
-      work.beginListing()
-      work.pollAt = now
+    case .tokenLost: lostToken(&work, outcome, now: now)
     case .refused:
       work.pollAt = now + pace.refusedRetry
     case .lacks(let capability):
@@ -310,6 +312,19 @@ extension Plan {
       if job == .endSweep(user) { break }
       work.pollAt = now + (work.phase == .steady ? userInterval : 0)
     }
+  }
+
+  /// Lists the user's channels again: the first time at once, then after waits that grow. A server may refuse
+  /// every token (B35).
+  private mutating func lostToken(_ work: inout UserWork, _ outcome: Outcome, now: Int64) {
+    work.beginListing()
+    work.pollAt = now
+    guard var backoff = work.waitAfterLostToken else {
+      work.waitAfterLostToken = Backoff(maximum: pace.maximumBackoff)
+      return
+    }
+    work.pollAt += wait(&backoff, outcome)
+    work.waitAfterLostToken = backoff
   }
 
   /// All of the user's channels are listed.

@@ -70,8 +70,8 @@ package struct HTTPRequest: Sendable {
 package enum Importance: Int, Sendable, CaseIterable, Comparable {
   /// A client's own request waits for it.
   case foreground
-  /// The first page of a user's channels, for which a client waits. Like background requests these leave one
-  /// slot free.
+  /// A page of a user's channels, for which a client waits. Like background requests these leave one slot
+  /// free.
   case listing
   /// An unsent message.
   case send

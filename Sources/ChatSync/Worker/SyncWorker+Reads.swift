@@ -66,13 +66,18 @@ extension SyncWorker {
     return await read(.messages(wanted)) { try await self.perform(wanted) }
   }
 
-  /// Fetches what changed among the user's channels, or, while a listing runs, the most recent channels.
+  /// Fetches what changed among the user's channels, or, until all are listed, the most recent channels.
   package func fetchChannels(of user: UserID) async -> SyncOutcome {
     if plan.isClearing { return .failed(.busy(retryAfter: 1_000)) }
     if plan.status(of: user)?.phase == .connected, plan.pollNow(user, now: now) {
       return await nextPoll(of: user)
     }
-    return await read(.channels(user)) { _ = try await self.topChannels(user, .foreground) }
+    // Most users have all of their channels in the listing's first page.
+    if let listing = firstPage(of: user) {
+      await listing.value
+      if plan.users[user]?.isSynced == true { return .stored }
+    }
+    return await read(.channels(user)) { _ = try await self.topChannels(user, .listing) }
   }
 
   /// Asks for a channel the cache does not know, as that user (B1). True: the user is in it.
@@ -112,14 +117,7 @@ extension SyncWorker {
   /// those that the user's next requests name. True: the user is in the channel.
   private func isInFirstPage(_ url: ChannelURL, of user: UserID) async -> Bool {
     guard linkFailure == nil else { return false }
-    let job = SyncJob.list(user, after: nil)
-    // A list that does not say whether the user is invited or joined takes one more request for each channel.
-    if memberViews.areExpected, reads.count + plan.withoutSlot.count < SyncWorker.readsAtOnce,
-      plan.beginFirstPage(of: user, now: now) != nil
-    {
-      tasks[job] = Task(priority: .medium) { await self.run(job) }
-    }
-    guard plan.withoutSlot.contains(job), let task = tasks[job] else { return false }
+    guard let task = firstPage(of: user) else { return false }
     // If the list is slow, the channel is asked for alone meanwhile.
     await withCheckedContinuation { continuation in
       let reply = Reply.bounded(within: SyncWorker.firstPageWait, late: {}) { continuation.resume() }
@@ -130,6 +128,19 @@ extension SyncWorker {
     }
     // `try?`: if the cache cannot be read now, the request for the one channel finds that out and tells.
     return (try? store.connectedMembers(of: url).contains(user)) ?? false
+  }
+
+  /// The request for the first page of the user's first listing; it begins now if it is not under way. Nil:
+  /// that page is stored, or it may not be asked for now.
+  private func firstPage(of user: UserID) -> Task<Void, Never>? {
+    let job = SyncJob.list(user, after: nil)
+    // A list that does not say whether the user is invited or joined takes one more request for each channel.
+    if memberViews.areExpected, reads.count + plan.withoutSlot.count < SyncWorker.readsAtOnce,
+      plan.beginFirstPage(of: user, now: now) != nil
+    {
+      tasks[job] = Task(priority: .medium) { await self.run(job) }
+    }
+    return plan.withoutSlot.contains(job) ? tasks[job] : nil
   }
 
   /// Runs `body`, or waits for the same read if it is under way. The plan learns how the upstream answered.

@@ -114,7 +114,7 @@ extension SyncWorker {
     for activity in found { try know(activity.url) }
     // Fields that its channels lack come with the next first page.
     try await askAgain(page.unreadableNames.map { ChannelURL($0) }, [], of: user)
-    if importance != .foreground, page.next == nil, page.unreadable == 0 {
+    if importance == .open, page.next == nil, page.unreadable == 0 {
       try await confirmAbsent(user, besides: Set(page.items.map(\.url)))
     }
     return .changed(found, hasMore: false)
