@@ -56,7 +56,7 @@ struct SyncParts {
     ),
     Setting(
       "idle-poll-interval", .duration, default: "0",
-      "time between two polls for a user with nothing open; 0: 30s, or 4 poll intervals of less than 2s"),
+      "time between two polls of a user's channels; 0: 30s, or 4 poll intervals of less than 2s"),
     Setting("backoff-max", .duration, default: "60s", "the longest wait after failures of the upstream"),
     Setting(
       "prefetch-messages", .number(0...100_000), default: "200",

@@ -89,6 +89,24 @@ import Testing
     #expect(plan.users[alice]?.isUnknown == false)
   }
 
+  @Test("B1, B34: of who left, as a webhook says, only a poll that begins after that tells all changes")
+  func toldOfLeaving() throws {
+    let poll = SyncJob.channelChanges(alice)
+    for isUnderWay in [true, false] {
+      var (plan, now) = settled()
+      while isUnderWay, !plan.next(now: now).contains(poll) { now = try #require(plan.wakeAt(now: now)) }
+      plan.toldOfLeaving(alice, now: now)
+      #expect(plan.users[alice]?.isUnknown == true)
+      if isUnderWay {
+        plan.ended(poll, .changed([], hasMore: false), now: now)
+        #expect(plan.users[alice]?.isUnknown == true)
+      }
+      #expect(plan.next(now: now).contains(poll), "at once")
+      plan.ended(poll, .changed([], hasMore: false), now: now)
+      #expect(plan.users[alice]?.isUnknown == false)
+    }
+  }
+
   @Test("B35: a server that refuses each token is asked ever less often, and the first time again at once")
   func refusedTokens() throws {
     var (plan, now) = settled()

@@ -78,6 +78,20 @@ import Testing
     await world.worker.stop()
   }
 
+  @Test("B1, B34: of a user who left, as a webhook says, until a poll that began after that")
+  func left() async throws {
+    world.upstream.state.withLock { $0.fault = { _ in .slow } }
+    let text = """
+      {"category":"group_channel:leave","channel":{"channel_url":"c0"},
+       "users":[{"user_id":"alice"},{"user_id":"stranger"}]}
+      """
+    let mark = world.store.mark()
+    #expect(try await world.worker.takeWebhook(Array(text.utf8)).get() == 1)
+    #expect(heldUntil == mark)
+    #expect(await isHeld(false))
+    await world.worker.stop()
+  }
+
   @Test("B1: of a user whose polls fail alone")
   func failing() async throws {
     world.upstream.state.withLock { $0.failing = [world.alice] }

@@ -208,6 +208,7 @@ package struct Plan: Sendable {
     if let user = job.user {
       users[user]?.isBusy = true
       users[user]?.isAwaited = false
+      users[user]?.isToldOfLeaving = false
     }
     if let url = job.channel { channels[url]?.started(job, now: now) }
     if case .send(let lane) = job { startedSending(lane) }

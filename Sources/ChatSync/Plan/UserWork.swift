@@ -39,6 +39,8 @@ struct UserWork: Sendable {
   var isJustListed = false
   /// Whether a question about the user's channels was not answered, and none since told all changes.
   var isUnknown = false
+  /// Whether a webhook told of the user's leaving since the running job began, whose answer may be older.
+  var isToldOfLeaving = false
   /// True from the link's return until the upstream answers a question about the user.
   var isUnanswered = false
   /// Whether a stopped or closed user connects again: the user's channels get jobs as soon as that is done.
@@ -184,6 +186,19 @@ extension Plan {
     users[user]?.pollAt = now
     users[user]?.isAwaited = true
     return true
+  }
+
+  /// A webhook tells that the user left a channel. The user's changes are unknown until the answer to a poll
+  /// that begins from now on (B1).
+  mutating func toldOfLeaving(_ user: UserID, now: Int64) {
+    guard var work = users[user], work.state.isActive else { return }
+    work.isUnknown = true
+    work.isToldOfLeaving = true
+    work.isAwaited = true
+    // After failures the poll waits as before.
+    if work.wait.attempts == 0 { work.pollAt = min(work.pollAt, now) }
+    if lacks(.channelChangelog) { work.sweepAt = min(work.sweepAt, now) }
+    users[user] = work
   }
 
   /// The client wants no work for the user (B4).
@@ -347,7 +362,7 @@ extension Plan {
   /// Notes whether the upstream answered, and whether the user's changes are known after this outcome.
   private func note(_ outcome: Outcome, in work: inout UserWork, now: Int64) {
     if outcome.isAnswer { work.isUnanswered = false }
-    work.isUnknown = outcome.leavesChangesUnknown ?? work.isUnknown
+    work.isUnknown = work.isToldOfLeaving || outcome.leavesChangesUnknown ?? work.isUnknown
     // Without a changelog only a listing of all channels tells what changed meanwhile.
     if work.isUnknown, !outcome.isAnswer, !work.phase.isListing, lacks(.channelChangelog) {
       work.sweepAt = min(work.sweepAt, now)

@@ -97,11 +97,22 @@ extension SyncWorker {
       // Webhooks come for the whole application: those for channels without a user of this cache are dropped.
       let notes = try notes.filter(concernsSomebody).map(abridged)
       guard !notes.isEmpty else { return .success(0) }
+      holdLeavers(notes)
       try take(try await store.note(notes))
       turn()
       return .success(notes.count)
     } catch {
       return .failure(.storage(reason: "\(error)"))
+    }
+  }
+
+  /// Those who left, as a webhook says, are shown no news until their changes are known (B1).
+  private func holdLeavers(_ notes: [Webhook.Note]) {
+    for note in notes where note.source == .memberLeft {
+      for user in note.users {
+        plan.toldOfLeaving(user, now: now)
+        noteRights(of: user)
+      }
     }
   }
 
