@@ -214,10 +214,12 @@ struct LinkTests {
     check(start(&queue) == "f2")
   }
 
-  @Test("B35: nothing starts while the upstream wants silence")
-  func pause() {
+  @Test(
+    "B35: nothing starts while the upstream wants silence, and what clients wait for is not refused",
+    arguments: [Importance.foreground, .listing])
+  func pause(importance: Importance) {
     var queue = RequestQueue<String>(limit: 2, bucket: TokenBucket(rate: 0, burst: 1))
-    queue.add("f", .foreground)
+    queue.add("f", importance)
     queue.pause(until: 500)
     guard case .wait(until: 500) = queue.next(now: 100) else {
       Issue.record("it did not wait")

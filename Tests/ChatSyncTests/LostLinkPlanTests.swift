@@ -107,6 +107,23 @@ import Testing
     }
   }
 
+  @Test("B1, B34: who left while all channels were listed in one answer is polled at once")
+  func leftDuringListing() throws {
+    var plan = Plan(seed: 1)
+    plan.learn(.channelChangelog, isOffered: true)
+    plan.add(alice, isSynced: false, isCached: false, now: 0)
+    let list = SyncJob.list(alice, after: nil)
+    for now in Int64(0)..<5 where !plan.running.contains(list) {
+      for job in plan.next(now: now) where job != list { plan.ended(job, PlanRun.usual(job), now: now) }
+    }
+    plan.toldOfLeaving(alice, now: 6)
+    plan.ended(list, .allListed([], isOnePage: true), now: 7)
+    #expect(plan.users[alice]?.isUnknown == true)
+    #expect(plan.next(now: 8).contains(.channelChanges(alice)))
+    plan.ended(.channelChanges(alice), .changed([], hasMore: false), now: 9)
+    #expect(plan.users[alice]?.isUnknown == false)
+  }
+
   @Test("B35: a server that refuses each token is asked ever less often, and the first time again at once")
   func refusedTokens() throws {
     var (plan, now) = settled()

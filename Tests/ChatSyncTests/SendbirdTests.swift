@@ -285,6 +285,12 @@ struct SendbirdTests {
     let joined = try deliver(
       #"{"category":"group_channel:join","channel":{"channel_url":"a"},"users":[{"user_id":"bob"}]}"#)
     #expect(joined.map(\.kind) == [.channel] && joined[0].users == [UserID("bob")])
+    let left = try deliver(
+      """
+      {"category":"group_channel:leave","channel":{"channel_url":"a"},"users":[{"user_id":"bob"}],
+       "members":[{"user_id":"alice"},{"user_id":"carol"}]}
+      """)
+    #expect(left.map(\.kind) == [.channel] && left[0].users == [UserID("bob")], "not those who stayed")
     #expect(try deliver(#"{"category":"open_channel:enter","channel":{"channel_url":"a"}}"#).isEmpty)
     #expect(try deliver(#"{"category":"group_channel:message_send"}"#).isEmpty)
     for text in ["nonsense", "", "[]", #"["category"]"#, #""group_channel:message_send""#, "7", "null", "{"] {

@@ -11,6 +11,13 @@ import Testing
   private let world = World()
   private let url = ChannelURL("c0")
 
+  /// A webhook that says that alice and a stranger left.
+  private static let leaving = Array(
+    """
+    {"category":"group_channel:leave","channel":{"channel_url":"c0"},
+     "users":[{"user_id":"alice"},{"user_id":"stranger"}]}
+    """.utf8)
+
   init() async throws {
     world.upstream.join(world.alice, url)
     try await world.worker.start()
@@ -81,12 +88,8 @@ import Testing
   @Test("B1, B34: of a user who left, as a webhook says, until a poll that began after that")
   func left() async throws {
     world.upstream.state.withLock { $0.fault = { _ in .slow } }
-    let text = """
-      {"category":"group_channel:leave","channel":{"channel_url":"c0"},
-       "users":[{"user_id":"alice"},{"user_id":"stranger"}]}
-      """
     let mark = world.store.mark()
-    #expect(try await world.worker.takeWebhook(Array(text.utf8)).get() == 1)
+    #expect(try await world.worker.takeWebhook(Self.leaving).get() == 1)
     #expect(heldUntil == mark)
     #expect(await isHeld(false))
     await world.worker.stop()
@@ -171,8 +174,10 @@ import Testing
     await worker.stop()
   }
 
-  @Test("B1, B4: of a user who rests; who comes back without a link is shown what is stored by then")
-  func idle() async throws {
+  @Test(
+    "B1, B4: of a user who rests; who comes back without a link sees what is stored by then, unless a leaver",
+    arguments: [false, true])
+  func idle(hasLeft: Bool) async throws {
     await world.worker.stop()
     let (time, bob) = (ManualClock(), UserID("bob"))
     let (upstream, store, alice) = (world.upstream, world.store, world.alice)
@@ -193,13 +198,14 @@ import Testing
     #expect(await pass { heldUntil != nil })
     #expect(await worker.plan.users[alice]?.state.phase == .idle)
     let rested = heldUntil
+    if hasLeft { #expect(try await worker.takeWebhook(Self.leaving).get() == 1) }
     upstream.send(ChannelURL("his"), "while she rests")
     #expect(await pass { store.mark() > rested ?? .max })
     #expect(heldUntil == rested)
     upstream.state.withLock { $0.fault = { _ in .refuse } }
     #expect(await pass { await !worker.plan.link.isOnline })
     await worker.seen(alice)
-    #expect(heldUntil == store.mark())
+    #expect(heldUntil == (hasLeft ? rested : store.mark()))
     await worker.stop()
   }
 }

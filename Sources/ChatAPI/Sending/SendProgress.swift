@@ -31,14 +31,14 @@ final class SendProgress {
     case unsent(UnsentMessage)
     case sent(Int64, object: [UInt8]?)
     /// The message is sent. It is not shown before the caller's changes are known (B1).
-    case held
+    case notShown
     case gone
 
     /// Whether the send goes on, or its message may soon be shown.
     var isUnderWay: Bool {
       switch self {
       case .unsent(let message): message.status == .pending
-      case .held: true
+      case .notShown: true
       case .sent, .gone: false
       }
     }
@@ -83,7 +83,7 @@ final class SendProgress {
       unsubscribe()
       return try answer(state)
     }
-    if case .held = state { rights.await(of: caller.user, request, sending.context.syncRequests) }
+    if case .notShown = state { rights.await(of: caller.user, request, sending.context.syncRequests) }
     return .park(
       Parking(request.makeWaiter(), milliseconds: Int((end - now) / 1_000_000) + 1) { [self] wake in
         if case .hungUp = wake {
@@ -112,7 +112,7 @@ final class SendProgress {
       guard let view = try reader.view(of: url, for: user), view.isJoined else {
         return .sent(sent, object: nil)
       }
-      if try reader.isHeld(sent, in: view) { return .held }
+      if try reader.isHeld(sent, in: view) { return .notShown }
       return .sent(sent, object: try reader.message(sent, parts: Sending.parts, in: view)?.array)
     }
   }
@@ -124,7 +124,7 @@ final class SendProgress {
     case .unsent(let message): return .respond(decorated(Sending.answer(message.object, status: 202)))
     case .sent(_, let object?): return .respond(decorated(Sending.answer(object, status: 201)))
     case .sent(let sent, nil): return try find(sent)
-    case .held: throw marked(.sentNotShown)
+    case .notShown: throw marked(.sentNotShown)
     case .gone: throw marked(.messageGone)
     }
   }
@@ -137,12 +137,12 @@ final class SendProgress {
       let isGone = [Problem.messageNotFound, .channelNotFound, .notJoined].contains {
         $0.code == problem.code
       }
-      return marked(isGone ? .messageGone : problem)
+      return marked(isGone ? .messageGone : problem.isOfUnknownRights ? .sentNotShown : problem)
     }
     do {
       return try MessageSearch(sending, request, caller, url).find(.message(sent)) { [self] _ in
         let state = try self.state()
-        if case .held = state { throw Problem.sentNotShown }
+        if case .notShown = state { throw Problem.sentNotShown }
         guard case .sent(_, let object?) = state else { throw Problem.messageNotFound }
         return .respond(decorated(Sending.answer(object, status: 201)))
       }.mapErrors(change)

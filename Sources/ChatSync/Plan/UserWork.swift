@@ -39,7 +39,8 @@ struct UserWork: Sendable {
   var isJustListed = false
   /// Whether a question about the user's channels was not answered, and none since told all changes.
   var isUnknown = false
-  /// Whether a webhook told of the user's leaving since the running job began, whose answer may be older.
+  /// Whether a webhook told that the user left a channel, and no job began since. The answer of a job under
+  /// way may be older.
   var isToldOfLeaving = false
   /// True from the link's return until the upstream answers a question about the user.
   var isUnanswered = false
@@ -194,9 +195,10 @@ extension Plan {
     guard var work = users[user], work.state.isActive else { return }
     work.isUnknown = true
     work.isToldOfLeaving = true
-    work.isAwaited = true
-    // After failures the poll waits as before.
-    if work.wait.attempts == 0 { work.pollAt = min(work.pollAt, now) }
+    // After failures the poll waits as before. Any other job is followed by a poll.
+    if work.phase == .steady, work.denial == nil, work.wait.attempts == 0 {
+      work.pollAt = min(work.pollAt, now)
+    }
     if lacks(.channelChangelog) { work.sweepAt = min(work.sweepAt, now) }
     users[user] = work
   }
@@ -304,8 +306,8 @@ extension Plan {
     case .changed(let found, let hasMore):
       work.wait.reset()
       for activity in found { met(activity, now: now) }
-      // A client may have asked for a poll after this one began.
-      work.pollAt = hasMore || work.isAwaited ? now : now + pause(of: work)
+      // A client may have asked for a poll after this one began, or a webhook may have told of a leaving.
+      work.pollAt = hasMore || work.isAwaited || work.isToldOfLeaving ? now : now + pause(of: work)
       if !hasMore {
         work.caughtUp()
         work.polls += 1
@@ -353,7 +355,7 @@ extension Plan {
   /// One answer had all of the user's channels, so no poll follows at once. The first poll of all shows
   /// whether there is a changelog.
   private mutating func listedAtOnce(_ work: inout UserWork, now: Int64) {
-    guard capabilities[.channelChangelog] != nil else { return }
+    guard capabilities[.channelChangelog] != nil, !work.isToldOfLeaving else { return }
     work.pollAt = now + pause(of: work)
     work.isAwaited = false
     work.caughtUp()

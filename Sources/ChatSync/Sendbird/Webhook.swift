@@ -47,7 +47,7 @@ package enum Webhook {
       let isNameless = kind == .message && id == 0
       return WebhookNote(
         kind: isNameless ? .newest : kind, channel: url, messageID: kind == .channel ? 0 : id, source: source,
-        users: users(root))
+        users: source == .memberLeft ? leavers(root) : users(root))
     }
     switch category {
     case "message_send": return make(.newest, .messageReceived)
@@ -74,11 +74,22 @@ package enum Webhook {
   }
 
   private static func users(_ root: JSONValue) -> [UserID] {
+    ids(
+      lists: [root["invitees"], root["users"], root["members"], root["read_updates"]],
+      [root["invitee"], root["user"]])
+  }
+
+  /// The users who left. `members`, if it is there, has those who stayed.
+  private static func leavers(_ root: JSONValue) -> [UserID] {
+    ids(lists: [root["users"]], [root["invitee"], root["user"]])
+  }
+
+  private static func ids(lists: [JSONValue?], _ users: [JSONValue?]) -> [UserID] {
     var found: Set<ExactText> = []
-    for list in [root["invitees"], root["users"], root["members"], root["read_updates"]] {
+    for list in lists {
       for user in list?.items ?? .none { found.insert(ExactText(user.text("user_id"))) }
     }
-    for user in [root["invitee"], root["user"]] { found.insert(ExactText(user?.text("user_id") ?? "")) }
+    for user in users { found.insert(ExactText(user?.text("user_id") ?? "")) }
     found.remove("")
     return found.sorted().map { UserID($0.text) }
   }

@@ -70,7 +70,7 @@ package struct HTTPRequest: Sendable {
 package enum Importance: Int, Sendable, CaseIterable, Comparable {
   /// A client's own request waits for it.
   case foreground
-  /// A page of a user's channels, for which a client waits. Like background requests these leave one slot
+  /// A list of a user's channels, for which a client waits. Like background requests these leave one slot
   /// free.
   case listing
   /// An unsent message.

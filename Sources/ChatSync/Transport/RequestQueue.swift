@@ -113,7 +113,7 @@ package struct RequestQueue<Entry> {
   /// Takes one of the service's own requests that a pause would keep waiting.
   private mutating func takePaused() -> Decision? {
     guard !pauses.isEmpty else { return nil }
-    for lane in lanes.indices where lane != Importance.foreground.rawValue {
+    for lane in lanes.indices where !RequestQueue.ofClients.contains(lane) {
       if let index = lanes[lane].firstIndex(where: { pauses[$0.endpoint] != nil }) {
         let waiting = lanes[lane].remove(at: index)
         return .refuse(waiting.entry, until: pauses[waiting.endpoint] ?? 0)
@@ -121,6 +121,9 @@ package struct RequestQueue<Entry> {
     }
     return nil
   }
+
+  /// The lanes of requests for which clients wait.
+  private static var ofClients: [Int] { [Importance.foreground.rawValue, Importance.listing.rawValue] }
 
   /// The request whose turn it is: that of the lane passed over most often, if that was often enough, else
   /// that of the most important lane. Of sends and requests for open views neither waits for more than one

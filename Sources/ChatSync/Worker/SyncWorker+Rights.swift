@@ -56,6 +56,14 @@ extension SyncWorker {
     logged("raise_rights") { try store.raiseRights(of: user, to: store.mark()) }
   }
 
+  /// A webhook says that the user left a channel. Nothing that comes now is shown to the user, also if the
+  /// user only rested, or is not listed yet.
+  func holdLeaver(_ user: UserID) {
+    guard plan.users[user] != nil else { return }
+    if heldRights[user] == .resting { heldRights[user] = .unanswered }
+    holdRights(of: [user], .unanswered)
+  }
+
   /// Gives `reply` when the user's changes are stored.
   package func awaitChanges(of user: UserID, _ reply: Reply<Void>) {
     seen(user)
@@ -72,9 +80,9 @@ extension SyncWorker {
   }
 
   private func holdRights(of users: [UserID], _ reason: Unknown) {
-    logged("hold_rights") {
-      try store.holdRights(of: users)
-      for user in users where heldRights[user] == nil { heldRights[user] = reason }
+    for user in users {
+      if heldRights[user] == nil { heldRights[user] = reason }
+      logged("hold_rights") { try store.holdRights(of: [user]) }
     }
   }
 

@@ -111,7 +111,7 @@ extension SyncWorker {
     for note in notes where note.source == .memberLeft {
       for user in note.users {
         plan.toldOfLeaving(user, now: now)
-        noteRights(of: user)
+        holdLeaver(user)
       }
     }
   }

@@ -53,9 +53,9 @@ final class ClientConnection: @unchecked Sendable {  // because each field names
 
   /// Whether `ConnectionMemory.fill` was called for the connection; touched by its worker thread alone.
   var isFilled = false
-  /// Whether `HangUpWatch` knows the socket, and whether it will tell when the client leaves. Under the lot's
-  /// lock.
+  /// Whether `HangUpWatch` knows the socket. Under the lot's lock.
   var isWatched = false
+  /// Whether `HangUpWatch` will tell when the client leaves. Under the lot's lock.
   var isArmed = false
 
   // The neighbours in a slot of the parking lot's wheel, and the parked request. Under the lot's lock.

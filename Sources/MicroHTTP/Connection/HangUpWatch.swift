@@ -27,7 +27,7 @@ final class HangUpWatch: Sendable {
     close(stopper)
   }
 
-  /// Has the client's leaving noticed, unless that is so already. Called under the lot's lock.
+  /// Makes sure that the client's leaving is noticed. Called under the lot's lock.
   func arm(_ client: ClientConnection) {
     guard !client.isArmed else { return }
     let mark = UInt64(client.generation) << 32 | UInt64(UInt32(bitPattern: client.socket))
