@@ -29,32 +29,66 @@ public final class Lock: @unchecked Sendable {  // because a pthread mutex is th
   }
 }
 
+/// A pthread mutex, and the value that it guards behind it in the same block of memory: who takes the lock
+/// has the value in the processor's caches, too.
+@usableFromInline
+struct LockedValue<Value> {
+  @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  @usableFromInline let value: UnsafeMutablePointer<Value>
+
+  init(_ value: consuming sending Value) {
+    let alignment = max(MemoryLayout<pthread_mutex_t>.alignment, MemoryLayout<Value>.alignment)
+    let offset = (MemoryLayout<pthread_mutex_t>.size + alignment - 1) / alignment * alignment
+    let block = UnsafeMutableRawPointer.allocate(
+      byteCount: offset + MemoryLayout<Value>.size, alignment: alignment)
+    mutex = block.initializeMemory(as: pthread_mutex_t.self, to: pthread_mutex_t())
+    pthread_mutex_init(mutex, nil)
+    self.value = (block + offset).initializeMemory(as: Value.self, to: value)
+  }
+
+  /// Frees the memory. Nobody holds the lock, and nobody takes it any more.
+  func free() {
+    value.deinitialize(count: 1)
+    pthread_mutex_destroy(mutex)
+    UnsafeMutableRawPointer(mutex).deallocate()
+  }
+
+  @inlinable
+  func withLock<Result, Failure: Error>(
+    _ body: (inout Value) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    return try body(&value.pointee)
+  }
+}
+
 /// A value that can only be reached under its lock.
-public final class Guarded<Value>: @unchecked Sendable {  // because `value` is only touched under `lock`
-  @usableFromInline let lock = Lock()
-  @usableFromInline var value: Value
+public final class Guarded<Value>: @unchecked Sendable {  // because the value is only touched under its lock
+  @usableFromInline let locked: LockedValue<Value>
 
   /// Guards `value` from now on.
-  package init(_ value: sending Value) { self.value = value }
+  package init(_ value: consuming sending Value) { locked = LockedValue(value) }
+
+  deinit { locked.free() }
 
   /// Lends the value for the length of `body`.
   @inlinable
   public func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    try lock.withLock { () throws(Failure) -> Result in try body(&value) }
+    try locked.withLock(body)
   }
 }
 
 /// A value behind a lock that threads can wait on until it changes.
-package final class Watched<Value>: @unchecked Sendable {  // because `value` is only touched under `lock`
-  @usableFromInline let lock = Lock()
+package final class Watched<Value>: @unchecked Sendable {  // because the value is only touched under its lock
+  @usableFromInline let locked: LockedValue<Value>
   @usableFromInline let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-  @usableFromInline var value: Value
 
   /// Guards `value` from now on; waits are measured on the monotonic clock.
-  package init(_ value: sending Value) {
-    self.value = value
+  package init(_ value: consuming sending Value) {
+    locked = LockedValue(value)
     var attributes = pthread_condattr_t()
     pthread_condattr_init(&attributes)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
@@ -67,6 +101,7 @@ package final class Watched<Value>: @unchecked Sendable {  // because `value` is
     pthread_cond_destroy(condition)
     condition.deinitialize(count: 1)
     condition.deallocate()
+    locked.free()
   }
 
   /// Lends the value and then wakes every waiting thread.
@@ -74,7 +109,7 @@ package final class Watched<Value>: @unchecked Sendable {  // because `value` is
   package func update<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    try lock.withLock { () throws(Failure) -> Result in
+    try locked.withLock { value throws(Failure) -> Result in
       defer { pthread_cond_broadcast(condition) }
       return try body(&value)
     }
@@ -82,22 +117,20 @@ package final class Watched<Value>: @unchecked Sendable {  // because `value` is
 
   /// Lends the value without waking anybody.
   @inlinable
-  package func read<Result>(_ body: (inout Value) -> Result) -> Result {
-    lock.withLock { body(&value) }
-  }
+  package func read<Result>(_ body: (inout Value) -> Result) -> Result { locked.withLock(body) }
 
   /// Waits until `body` returns a value or `deadline` (monotonic nanoseconds, nil = no end) has passed.
   @inlinable
   package func wait<Result>(until deadline: UInt64? = nil, _ body: (inout Value) -> Result?) -> Result? {
-    lock.withLock {
+    locked.withLock { value in
       while true {
         if let result = body(&value) { return result }
         guard let deadline else {
-          pthread_cond_wait(condition, lock.mutex)
+          pthread_cond_wait(condition, locked.mutex)
           continue
         }
         var time = timespec(tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
-        if pthread_cond_timedwait(condition, lock.mutex, &time) == ETIMEDOUT { return body(&value) }
+        if pthread_cond_timedwait(condition, locked.mutex, &time) == ETIMEDOUT { return body(&value) }
       }
     }
   }

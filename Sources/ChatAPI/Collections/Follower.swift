@@ -178,7 +178,7 @@ class Follower {
         return try (isOpen || collections.messages(view.id, of: user) === view)
           && collections.isOfThisLog(view)
       case .channels(let view):
-        if isOpen { try collections.asked(for: view) }
+        if isOpen { collections.askedAgain(for: view) }
         return try (isOpen || collections.channels(view.id, of: user) === view)
           && collections.isOfThisLog(view)
       }
@@ -371,9 +371,12 @@ class Follower {
 
   /// The events of several views in one answer.
   private struct Told: ~Copyable {
-    private var json = JSONWriter(capacity: 1024)
+    /// The events so far, with commas between them.
+    private var events = ByteBuffer(capacity: 0)
+    /// The earliest and the latest end of the answers so far.
     private(set) var end: Int64
-    private var ends: [Int64] = []
+    private var latestEnd: Int64 = 0
+    private var answers = 0
     private var moves: [() -> Void] = []
     private var settles: [(Int64) -> Void] = []
     private var isEmpty = true
@@ -389,34 +392,41 @@ class Follower {
     }
 
     /// Whether the views that were read so far fill more than two answers.
-    var isFarTooMuch: Bool { json.buffer.count > 2 * Limits.eventBytes }
+    var isFarTooMuch: Bool { events.count > 2 * Limits.eventBytes }
 
     /// The end up to which all views have to be read again. If all together are too large, it is nearer to
     /// `since` in proportion; otherwise it is where a view was cut. Nil: the answer stays as it is.
     func earlierEnd(since: Int64, until: Int64) -> Int64? {
-      let isEven = ends.count == feeds && ends.allSatisfy { $0 <= end }
-      let bytes = json.buffer.count * feeds / max(1, ends.count)
+      let isEven = answers == feeds && latestEnd <= end
+      let bytes = events.count * feeds / max(1, answers)
       guard feeds > 1, until > since + 1, bytes > Limits.eventBytes else { return isEven ? nil : end }
       let part = Double(Limits.eventBytes) * 0.75 / Double(bytes)
       return since + max(1, min(Int64(Double(end - since) * part), until - since - 1))
     }
 
-    mutating func take(_ answer: borrowing ViewAnswer) {
-      if !answer.isEmpty { json.splice(fields: answer.events.bytes) }
-      isEmpty = isEmpty && answer.isEmpty
+    mutating func take(_ answer: consuming ViewAnswer) {
+      answers += 1
       end = min(end, answer.end)
-      ends.append(answer.end)
+      latestEnd = max(latestEnd, answer.end)
       if let move = answer.move { moves.append(move) }
       settles.append(answer.settle)
       hasMore = hasMore || answer.hasMore
-      key = settles.count == 1 ? answer.key : nil
+      key = answers == 1 ? answer.key : nil
+      guard !answer.isEmpty else { return }
+      if isEmpty {
+        events = answer.releaseEvents()
+      } else {
+        events.append(",")
+        events.append(answer.events.bytes)
+      }
+      isEmpty = false
     }
 
     /// `head`: the log's end. A view alone ends at the last change that concerns it.
     consuming func found(_ cursor: EventCursor, head: Int64) -> Found {
       let hasMore = feeds == 1 ? hasMore : cursor.sequence < head
       return Found(
-        events: json.finish(), cursor: cursor, hasMore: hasMore, isEmpty: isEmpty, isHeld: false, key: key,
+        events: events, cursor: cursor, hasMore: hasMore, isEmpty: isEmpty, isHeld: false, key: key,
         moves: moves, settles: settles)
     }
   }

@@ -261,7 +261,7 @@ extension ChannelListSQL {
     switch query.hidden {
     case .all: break
     case .hidden: text += "\n  AND m.hidden_state <> 'unhidden'"
-    default: bind("\n  AND m.hidden_state = ?", .text(query.hidden.rawValue))
+    default: text += "\n  AND m.hidden_state = '\(query.hidden.rawValue)'"
     }
     if isComplete {
       text += asksMetadata(query) ? "\n  AND c.metadata IS NOT NULL" : ""

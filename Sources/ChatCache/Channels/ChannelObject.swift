@@ -18,10 +18,21 @@ package struct ChannelParts: OptionSet, Hashable, Sendable {
 }
 
 extension CacheReader {
-  /// The columns of `membership` m and `channel` c that make a channel's object, and place it in a list.
-  static let channelColumns = ChannelListSQL.Columns(
+  /// The columns of `channel` c that make the fields of its object which all its members see, but the last.
+  private static let commonColumns = """
+    c.id, c.version, c.body, c.last_message_at, c.last_message, c.read_receipts, c.metadata, c.reader_count,
+      c.updated_at
     """
-    c.id, c.version, m.version, c.body, c.last_message_at, c.last_message, c.read_receipts, c.metadata,
+
+  /// The columns of `membership` m that make the fields which the user alone sees; the unread counts follow.
+  private static let ownColumns = """
+    m.version, m.state, m.role, m.is_muted, m.last_read_at, m.hidden_state, m.inviter, m.invited_at,
+      m.floor_at
+    """
+
+  /// The columns of `membership` m and `channel` c that make a channel's object.
+  private static let objectColumns = """
+    \(commonColumns), \(ownColumns),
       iif(
         c.is_crowded,
         (SELECT n.unread FROM crowded_count AS n WHERE n.user = m.user AND n.channel = m.channel),
@@ -31,49 +42,38 @@ extension CacheReader {
         c.is_crowded,
         (SELECT n.mentions FROM crowded_count AS n WHERE n.user = m.user AND n.channel = m.channel),
         m.mentions
-      ),
-      \(ownColumns), \(listColumns.text)
-    """)
+      )
+    """
 
-  /// The same with the counts of the row alone, and how a crowded channel's messages are counted from there.
+  /// The same, and the columns that place the channel in a list.
+  static let channelColumns = ChannelListSQL.Columns("\(objectColumns), \(listColumns.text)")
+
+  /// The user's own columns with the counts of the row alone, what decides whether the last message is shown,
+  /// the last field, how a crowded channel's messages are counted, and the columns that place the channel in
+  /// a list.
   static let lookupColumns = ChannelListSQL.Columns(
     """
-    c.id, c.version, m.version, c.body, c.last_message_at, c.last_message, c.read_receipts, c.metadata,
-      m.unread, m.mentions, \(ownColumns), c.is_crowded, m.counted_at, m.counted_id, \(listColumns.text)
+    \(ownColumns), m.unread, m.mentions, c.version, c.last_message_at, c.updated_at, c.is_crowded,
+      m.counted_at, m.counted_id, \(listColumns.text)
     """)
-
-  private static let ownColumns = """
-    m.state, m.role, m.is_muted, m.last_read_at, m.hidden_state, m.inviter, m.invited_at, m.floor_at,
-      c.updated_at, c.reader_count
-    """
 
   /// The columns that place a channel in a list.
   static let listColumns = ChannelListSQL.Columns(
     "m.channel_url, \(ChannelListSQL.sortAt), m.created_at, m.name_key")
 
+  private static let channelSQL = SharedSQL(
+    """
+    SELECT \(objectColumns)
+    FROM membership AS m
+    JOIN channel AS c ON c.id = m.channel
+    WHERE m.user = ?1 AND m.channel = ?2
+    """)
+
+  private static let commonSQL = SharedSQL("SELECT \(commonColumns) FROM channel AS c WHERE c.id = ?1")
+
   /// The channel as that user sees it; nil if the user is not in it (B1).
   package func channel(_ view: ChannelView, parts: ChannelParts = []) throws -> ByteBuffer? {
-    var rows = try db.rows(
-      """
-      SELECT
-        c.id, c.version, m.version, c.body, c.last_message_at, c.last_message, c.read_receipts, c.metadata,
-        iif(
-          c.is_crowded,
-          (SELECT n.unread FROM crowded_count AS n WHERE n.user = m.user AND n.channel = m.channel),
-          m.unread
-        ),
-        iif(
-          c.is_crowded,
-          (SELECT n.mentions FROM crowded_count AS n WHERE n.user = m.user AND n.channel = m.channel),
-          m.mentions
-        ),
-        m.state, m.role, m.is_muted, m.last_read_at, m.hidden_state, m.inviter, m.invited_at, m.floor_at,
-        c.updated_at, c.reader_count
-      FROM membership AS m
-      JOIN channel AS c ON c.id = m.channel
-      WHERE m.user = ?1 AND m.channel = ?2
-      """
-    ) {
+    var rows = try db.rows(CacheReader.channelSQL) {
       $0.bind(1, view.user.rawValue)
       $0.bind(2, view.channel.rawValue)
     }
@@ -84,51 +84,67 @@ extension CacheReader {
   }
 
   /// Writes one channel's object from a row of `channelColumns`. `heldAt`: if the channel changed since that
-  /// sequence, its last message is not shown. `counts`: those in place of the row's.
-  func write(
-    _ row: Row, _ parts: ChannelParts, heldAt: Int64?, counts: FollowedCounts.Count? = nil,
-    into writer: inout JSONWriter
-  ) throws {
+  /// sequence, its last message is not shown.
+  func write(_ row: Row, _ parts: ChannelParts, heldAt: Int64?, into writer: inout JSONWriter) throws {
+    let own = OwnFields(row, from: 9)
     writer.beginObject()
-    writer.splice(fields: row.bytes(3))
+    let showsLast = own.showsMessage(at: row.int64(3), version: row.int64(1), heldAt: heldAt)
+    try writeCommon(row, parts, showsLastMessage: showsLast, into: &writer)
+    own.write(row.int64(18), row.int64(19), into: &writer)
+    writer.field("updated_at", row.int64(8))
+    writer.endObject()
+  }
+
+  /// Writes one channel's object from a row of `lookupColumns`. `counts`: those in place of the row's.
+  func write(
+    found row: Row, of channel: ChannelKey, _ parts: ChannelParts, heldAt: Int64?,
+    counts: FollowedCounts.Count?, into writer: inout JSONWriter
+  ) throws {
+    let own = OwnFields(row, from: 0)
+    writer.beginObject()
+    let showsLast = own.showsMessage(at: row.int64(12), version: row.int64(11), heldAt: heldAt)
+    try writeCommon(of: channel, parts, showsLastMessage: showsLast, into: &writer)
+    own.write(counts?.unread ?? row.int64(9), counts?.mentions ?? row.int64(10), into: &writer)
+    writer.field("updated_at", row.int64(13))
+    writer.endObject()
+  }
+
+  /// Writes the fields that all members see, but the last. Polls of one snapshot share the text.
+  private func writeCommon(
+    of channel: ChannelKey, _ parts: ChannelParts, showsLastMessage: Bool, into writer: inout JSONWriter
+  ) throws {
+    let name = LogNotes.Common(channel: channel, parts: parts, hasLastMessage: showsLastMessage)
+    if let known = notes?.common[name] { return known.withUnsafeBytes { writer.splice(fields: $0) } }
+    var rows = try db.rows(CacheReader.commonSQL) { $0.bind(1, channel.rawValue) }
+    guard let row = try rows.next() else { return }
+    var common = JSONWriter(capacity: 1024)
+    try writeCommon(row, parts, showsLastMessage: showsLastMessage, into: &common)
+    if let notes, notes.common.count < LogNotes.mostCommon { notes.common[name] = common.buffer.array }
+    writer.splice(fields: common.buffer.bytes)
+  }
+
+  /// Writes the fields that all members see, but the last, from a row of `commonColumns`.
+  private func writeCommon(
+    _ row: Row, _ parts: ChannelParts, showsLastMessage: Bool, into writer: inout JSONWriter
+  ) throws {
+    writer.splice(fields: row.bytes(2))
     if parts.contains(.members) {
       writer.name("members")
       writer.beginArray()
       try writeMembers(of: ChannelKey(row.int64(0)), into: &writer)
       writer.endArray()
     }
-    if parts.contains(.metadata), !row.isNull(7) {
+    if parts.contains(.metadata), !row.isNull(6) {
       writer.name("metadata")
-      writer.splice(row.bytes(7))
+      writer.splice(row.bytes(6))
     }
-    let floor = row.int64(17)
-    // The user sees the last message only if it is not below the floor (B23); an invited user sees none.
-    let isJoined = row.bytes(10).first == UInt8(ascii: "j")
-    if isJoined, !row.isNull(5), row.int64(4) >= floor, row.int64(1) <= heldAt ?? .max {
+    if showsLastMessage, !row.isNull(4) {
       writer.name("last_message")
-      writer.splice(row.bytes(5))
+      writer.splice(row.bytes(4))
     }
     writer.name("read_receipts")
-    writer.splice(row.bytes(6))
-    if !row.isNull(19) { writer.field("reader_count", row.int64(19)) }
-    writer.field("unread_message_count", counts?.unread ?? row.int64(8))
-    writer.field("unread_mention_count", counts?.mentions ?? row.int64(9))
-    writer.name("my_member_state")
-    writer.value(utf8: row.bytes(10))
-    writer.name("my_role")
-    writer.value(utf8: row.bytes(11))
-    writer.field("my_muted", row.bool(12))
-    writer.field("my_last_read_at", row.int64(13))
-    writer.name("hidden_state")
-    writer.value(utf8: row.bytes(14))
-    if !row.isNull(15) {
-      writer.name("inviter")
-      writer.splice(row.bytes(15))
-    }
-    if row.int64(16) > 0 { writer.field("invited_at", row.int64(16)) }
-    writer.field("history_floor_at", floor)
-    writer.field("updated_at", row.int64(18))
-    writer.endObject()
+    writer.splice(row.bytes(5))
+    if !row.isNull(7) { writer.field("reader_count", row.int64(7)) }
   }
 
   private func writeMembers(of channel: ChannelKey, into writer: inout JSONWriter) throws {
@@ -148,6 +164,44 @@ extension CacheReader {
     writer.splice(fields: row.bytes(0))
     writer.field("last_read_at", row.int64(2))
     writer.endObject()
+  }
+}
+
+/// The fields of a channel that the user alone sees, in a row of `ownColumns`.
+private struct OwnFields: ~Copyable {
+  private let row: Row
+  private let first: Int32
+
+  init(_ row: Row, from first: Int32) {
+    self.row = row
+    self.first = first
+  }
+
+  private var floor: Int64 { row.int64(first + 8) }
+
+  /// Whether the user sees the last message: it is not below the floor (B23), and did not change since
+  /// `heldAt`. An invited user sees none.
+  func showsMessage(at time: Int64, version: Int64, heldAt: Int64?) -> Bool {
+    row.bytes(first + 1).first == UInt8(ascii: "j") && time >= floor && version <= heldAt ?? .max
+  }
+
+  func write(_ unread: Int64, _ mentions: Int64, into writer: inout JSONWriter) {
+    writer.field("unread_message_count", unread)
+    writer.field("unread_mention_count", mentions)
+    writer.name("my_member_state")
+    writer.value(utf8: row.bytes(first + 1))
+    writer.name("my_role")
+    writer.value(utf8: row.bytes(first + 2))
+    writer.field("my_muted", row.bool(first + 3))
+    writer.field("my_last_read_at", row.int64(first + 4))
+    writer.name("hidden_state")
+    writer.value(utf8: row.bytes(first + 5))
+    if !row.isNull(first + 6) {
+      writer.name("inviter")
+      writer.splice(row.bytes(first + 6))
+    }
+    if row.int64(first + 7) > 0 { writer.field("invited_at", row.int64(first + 7)) }
+    writer.field("history_floor_at", floor)
   }
 }
 

@@ -41,7 +41,7 @@ extension CacheReader {
       }
       try write(row, parts, heldAt: user.heldAt, into: &writer)
       isHeld = isHeld || row.int64(1) > user.heldAt ?? .max
-      version = max(version, row.int64(1), row.int64(2))
+      version = max(version, row.int64(1), row.int64(9))
       count += 1
       last = CacheReader.key(row, query.order)
     }

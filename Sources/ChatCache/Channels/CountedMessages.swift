@@ -7,7 +7,7 @@ import SQLite
 /// position on, and the messages are read once for all that share the snapshot.
 ///
 /// It counts the messages of the view `unread_message`.
-struct CountedMessages {
+final class CountedMessages {
   /// The most messages of a channel, and the most channels, that a snapshot keeps. Beyond them the view
   /// `crowded_count` counts.
   fileprivate static let (most, mostChannels) = (1000, 32)
@@ -29,7 +29,7 @@ struct CountedMessages {
   private var isFull = false
 
   /// Reads on, back to that time. False: the messages are too many.
-  mutating func reach(_ time: Int64, in channel: ChannelKey, _ db: ReadAccess) throws -> Bool {
+  func reach(_ time: Int64, in channel: ChannelKey, _ db: ReadAccess) throws -> Bool {
     guard time < from, !isFull else { return time >= from }
     let found = try read(from: time, in: channel, db)
     messages += found
@@ -89,6 +89,17 @@ struct CountedMessages {
   }
 }
 
+extension LogNotes {
+  /// The newest messages of the channel; nil: those of too many channels are kept already.
+  fileprivate func countedMessages(in channel: ChannelKey) -> CountedMessages? {
+    if let known = counted[channel] { return known }
+    guard counted.count < CountedMessages.mostChannels else { return nil }
+    let made = CountedMessages()
+    counted[channel] = made
+    return made
+  }
+}
+
 extension CacheReader {
   /// The counts of a member of a crowded channel: those of the member's row, and the messages from `position`
   /// on, which the row does not count.
@@ -96,11 +107,10 @@ extension CacheReader {
     of user: UserKey, named name: ExactText, in channel: ChannelKey, from position: Position,
     row: FollowedCounts.Count
   ) throws -> FollowedCounts.Count? {
-    guard let notes,
-      notes.counted[channel] != nil || notes.counted.count < CountedMessages.mostChannels,
-      try notes.counted[channel, default: CountedMessages()].reach(position.createdAt, in: channel, db),
-      let later = notes.counted[channel]?.count(from: position, for: name)
+    guard let messages = notes?.countedMessages(in: channel),
+      try messages.reach(position.createdAt, in: channel, db)
     else { return try crowdedCount(of: user, in: channel) }
+    let later = messages.count(from: position, for: name)
     let nearest = Limits.counts.nearest
     return FollowedCounts.Count(
       unread: nearest(nearest(row.unread) + later.unread),

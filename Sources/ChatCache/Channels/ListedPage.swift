@@ -117,6 +117,9 @@ extension LoggedChange {
   static func each(
     of changes: [LoggedChange], after since: Int64, limit: Int
   ) throws -> (changes: [LoggedChange], isWhole: Bool) {
+    guard changes.count > limit || changes.contains(where: { $0.change.kind == .channelsListed }) else {
+      return (changes, true)
+    }
     var found: [LoggedChange] = []
     for change in changes {
       found += try change.each(after: since)

@@ -51,27 +51,30 @@ package struct ChannelLookup: Sendable {
 }
 
 extension CacheReader {
-  /// The channel as the list shows it; nil: the list does not show it, wherever its window ends.
-  package func listed(_ channel: ChannelKey, _ lookup: ChannelLookup) throws -> ListedChannel? {
+  /// Writes the channel as the list shows it, and returns its sort key there. Nil: the list does not show it,
+  /// wherever its window ends.
+  package func writeListed(
+    _ channel: ChannelKey, _ lookup: ChannelLookup, into writer: inout JSONWriter
+  ) throws -> ChannelListKey? {
     guard try !isBeingCleared() else { return nil }
     var rows = try db.rows(lookup.sql) { lookup.bind(to: $0, channel) }
-    return try rows.next().map { row in
-      try listed(
-        row, lookup.query, heldAt: rightsLimit(of: lookup.user), counts: crowdedCount(row, channel, lookup),
-        placedFrom: 23)
-    }
+    guard let row = try rows.next() else { return nil }
+    try write(
+      found: row, of: channel, ChannelParts(of: lookup.query), heldAt: rightsLimit(of: lookup.user),
+      counts: crowdedCount(row, channel, lookup), into: &writer)
+    return CacheReader.key(row, lookup.query.order, from: 17)
   }
 
   /// The counts of a row of `lookupColumns`; nil: its channel is not crowded.
   private func crowdedCount(
     _ row: Row, _ channel: ChannelKey, _ lookup: ChannelLookup
   ) throws -> FollowedCounts.Count? {
-    guard row.bool(20) else { return nil }
-    let counted = Position(createdAt: row.int64(21), messageID: row.int64(22))
+    guard row.bool(14) else { return nil }
+    let counted = Position(createdAt: row.int64(15), messageID: row.int64(16))
     return try crowdedCount(
       of: lookup.user, named: lookup.name, in: channel,
-      from: max(counted.next, Position.last(at: row.int64(13)).next, .first(at: row.int64(17))),
-      row: FollowedCounts.Count(unread: row.int64(8), mentions: row.int64(9)))
+      from: max(counted.next, Position.last(at: row.int64(4)).next, .first(at: row.int64(8))),
+      row: FollowedCounts.Count(unread: row.int64(9), mentions: row.int64(10)))
   }
 
   /// Passes the channels of `query` after a key to `body`, in order, until it returns false. Filters and
@@ -87,17 +90,10 @@ extension CacheReader {
     }
   }
 
-  /// `placedFrom`: the first of the columns that place the channel in a list.
-  private func listed(
-    _ row: Row, _ query: ChannelQuery, heldAt: Int64?, counts: FollowedCounts.Count? = nil,
-    placedFrom: Int32 = 20
-  ) throws -> ListedChannel {
-    var parts: ChannelParts = []
-    if query.includesMembers { parts.insert(.members) }
-    if query.includesMetadata { parts.insert(.metadata) }
+  private func listed(_ row: Row, _ query: ChannelQuery, heldAt: Int64?) throws -> ListedChannel {
     var writer = JSONWriter(capacity: 1024)
-    try write(row, parts, heldAt: heldAt, counts: counts, into: &writer)
-    let key = CacheReader.key(row, query.order, from: placedFrom)
+    try write(row, ChannelParts(of: query), heldAt: heldAt, into: &writer)
+    let key = CacheReader.key(row, query.order, from: 20)
     return ListedChannel(url: ExactText(key.channelURL), key: key, object: writer.finish())
   }
 
@@ -110,5 +106,14 @@ extension CacheReader {
     while let row = try rows.next() {
       guard try body(CacheReader.key(row, query.order, from: 0)) else { return }
     }
+  }
+}
+
+extension ChannelParts {
+  /// The optional parts that a list's channels have.
+  fileprivate init(of query: ChannelQuery) {
+    self = []
+    if query.includesMembers { insert(.members) }
+    if query.includesMetadata { insert(.metadata) }
   }
 }

@@ -90,6 +90,16 @@ final class LogNotes {
   var counted: [ChannelKey: CountedMessages] = [:]
   /// The urls of channels that changed.
   var urls: [ChannelKey: ChannelURL] = [:]
+  /// The fields of channels that all their members see.
+  var common: [Common: [UInt8]] = [:]
+  static let mostCommon = 64
+
+  /// Names the text of a channel's common fields.
+  struct Common: Hashable {
+    let channel: ChannelKey
+    let parts: ChannelParts
+    let hasLastMessage: Bool
+  }
 }
 
 extension CacheReader {

@@ -20,6 +20,17 @@ package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
       self.isWhole = isWhole
     }
 
+    /// The client gets that version of `name`; nil: it has `name` no more. Returns what it had before.
+    package mutating func change(_ name: Name, to version: Int64?) -> Verdict.Knowledge {
+      let before =
+        if let version {
+          versions.updateValue(version, forKey: name)
+        } else {
+          versions.removeValue(forKey: name)
+        }
+      return before.map { .present(version: $0) } ?? (isWhole ? .absent : .unknown)
+    }
+
     /// What the client has of `name`.
     package func knowledge(of name: Name) -> Verdict.Knowledge {
       versions[name].map { .present(version: $0) } ?? (isWhole ? .absent : .unknown)

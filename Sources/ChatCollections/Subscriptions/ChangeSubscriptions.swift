@@ -16,8 +16,9 @@ package protocol Wakeable: AnyObject, Sendable {
 /// users a channel's change concerns. A thread of its own asks that, because commits are announced on the
 /// writer's thread; the subscribers of the channel are woken before.
 package final class ChangeSubscriptions: Sendable {
-  /// The topics that a request subscribes to. All requests of one view share one object.
-  package final class Topics: Sendable {
+  /// The topics that a request subscribes to, and those who wait for them. All requests of one view share one
+  /// object.
+  package final class Topics: @unchecked Sendable {  // because `waiting` is only used under the state's lock
     /// The channels whose changes are subscribed to.
     let channels: [ChannelKey]
     /// The user whose changes in any channel are subscribed to; nil for none.
@@ -28,6 +29,10 @@ package final class ChangeSubscriptions: Sendable {
     let owner: UserKey
     /// Whether the topics belong to an open view, whose client polls again and again.
     let isOfView: Bool
+
+    /// Whether the indexes of the subscriptions name these topics.
+    fileprivate var isIndexed = false
+    fileprivate var waiting = Waiting()
 
     /// The topics of requests of `owner`.
     package init(
@@ -48,8 +53,8 @@ package final class ChangeSubscriptions: Sendable {
     let number: Int
   }
 
-  private struct Group {
-    let topics: Topics
+  /// The subscribers of some topics, by their subscriptions' numbers.
+  fileprivate struct Waiting {
     /// Subscribers that are woken by each change.
     var lasting: [Int: any Wakeable] = [:]
     /// Subscribers whose subscription ends with the first wake.
@@ -61,11 +66,11 @@ package final class ChangeSubscriptions: Sendable {
   private struct State {
     var next = 0
     var count = 0
-    var groups: [ObjectIdentifier: Group] = [:]
-    var byChannel: [ChannelKey: Set<ObjectIdentifier>] = [:]
-    var byMember: [Member: Set<ObjectIdentifier>] = [:]
-    var byUser: [UserKey: Set<ObjectIdentifier>] = [:]
-    var byCollection: [ExactText: Set<ObjectIdentifier>] = [:]
+    var topics: Set<Topics> = []
+    var byChannel: [ChannelKey: Set<Topics>] = [:]
+    var byMember: [Member: Set<Topics>] = [:]
+    var byUser: [UserKey: Set<Topics>] = [:]
+    var byCollection: [ExactText: Set<Topics>] = [:]
     var perOwner: [UserKey: Int] = [:]
     var commits: [Commit] = []
     var isStopping = false
@@ -130,22 +135,11 @@ package final class ChangeSubscriptions: Sendable {
       state.next += 1
       state.count += 1
       state.perOwner[topics.owner, default: 0] += 1
-      let group = ObjectIdentifier(topics)
-      if state.groups[group] == nil {
-        state.groups[group] = Group(topics: topics)
-        for channel in topics.channels {
-          state.byChannel[channel, default: []].insert(group)
-          state.byMember[Member(channel: channel, user: topics.owner), default: []].insert(group)
-        }
-        for collection in topics.collections {
-          state.byCollection[ExactText(collection), default: []].insert(group)
-        }
-        if let user = topics.user { state.byUser[user, default: []].insert(group) }
-      }
+      if !topics.isIndexed { ChangeSubscriptions.index(topics, &state) }
       if isOnce {
-        state.groups[group]?.once[state.next] = subscriber
+        topics.waiting.once[state.next] = subscriber
       } else {
-        state.groups[group]?.lasting[state.next] = subscriber
+        topics.waiting.lasting[state.next] = subscriber
       }
       return Ticket(topics: topics, number: state.next)
     }
@@ -154,78 +148,87 @@ package final class ChangeSubscriptions: Sendable {
   /// Ends a subscription, unless it has ended already.
   package func unsubscribe(_ ticket: Ticket) {
     state.read { state in
-      let group = ObjectIdentifier(ticket.topics)
+      let topics = ticket.topics
       // Most tickets are of subscriptions that a wake has ended.
-      guard state.groups[group]?.isEmpty == false,
-        state.groups[group]?.once.removeValue(forKey: ticket.number) != nil
-          || state.groups[group]?.lasting.removeValue(forKey: ticket.number) != nil
+      guard !topics.waiting.isEmpty,
+        topics.waiting.once.removeValue(forKey: ticket.number) != nil
+          || topics.waiting.lasting.removeValue(forKey: ticket.number) != nil
       else { return }
-      ChangeSubscriptions.left(1, of: ticket.topics, &state)
-      if state.groups[group]?.isEmpty ?? false { ChangeSubscriptions.forget(ticket.topics, &state) }
+      ChangeSubscriptions.left(1, of: topics, &state)
+      if topics.waiting.isEmpty { ChangeSubscriptions.forget(topics, &state) }
     }
   }
 
-  /// Subtracts subscribers that left a group.
+  /// Subtracts subscribers that left these topics.
   private static func left(_ count: Int, of topics: Topics, _ state: inout State) {
     state.count -= count
     let left = state.perOwner[topics.owner, default: count] - count
     state.perOwner[topics.owner] = left > 0 ? left : nil
   }
 
-  /// Removes groups without subscribers. A view's empty group stays until this is called, each minute,
-  /// because its clients mostly subscribe again at once.
+  /// Removes topics without subscribers from the indexes. A view's topics stay there until this is called,
+  /// each minute, because its clients mostly subscribe again at once.
   package func forgetEmpty() {
     state.read { state in
-      for group in state.groups.values where group.isEmpty {
-        ChangeSubscriptions.forget(group.topics, &state)
-      }
+      for topics in state.topics where topics.waiting.isEmpty { ChangeSubscriptions.forget(topics, &state) }
     }
   }
 
-  /// Removes a group.
-  private static func forget(_ topics: Topics, _ state: inout State) {
-    let group = ObjectIdentifier(topics)
-    state.groups[group] = nil
+  /// Adds the topics to the indexes.
+  private static func index(_ topics: Topics, _ state: inout State) {
+    topics.isIndexed = true
+    state.topics.insert(topics)
     for channel in topics.channels {
-      remove(group, &state.byChannel, channel)
-      remove(group, &state.byMember, Member(channel: channel, user: topics.owner))
+      state.byChannel[channel, default: []].insert(topics)
+      state.byMember[Member(channel: channel, user: topics.owner), default: []].insert(topics)
     }
-    for id in topics.collections { remove(group, &state.byCollection, ExactText(id)) }
-    if let user = topics.user { remove(group, &state.byUser, user) }
+    for id in topics.collections { state.byCollection[ExactText(id), default: []].insert(topics) }
+    if let user = topics.user { state.byUser[user, default: []].insert(topics) }
   }
 
-  /// Wakes the subscribers of these groups, some groups at a time, so that the first are woken before all are
-  /// found. A subscription for one wake ends with it.
-  private func wake(_ groups: some Collection<ObjectIdentifier>) {
-    var rest = groups[...]
+  /// Removes the topics from the indexes.
+  private static func forget(_ topics: Topics, _ state: inout State) {
+    topics.isIndexed = false
+    state.topics.remove(topics)
+    for channel in topics.channels {
+      remove(topics, &state.byChannel, channel)
+      remove(topics, &state.byMember, Member(channel: channel, user: topics.owner))
+    }
+    for id in topics.collections { remove(topics, &state.byCollection, ExactText(id)) }
+    if let user = topics.user { remove(topics, &state.byUser, user) }
+  }
+
+  /// Wakes the subscribers of these topics, some at a time, so that the first are woken before all are found.
+  /// A subscription for one wake ends with it.
+  private func wake(_ topics: some Collection<Topics>) {
+    var rest = topics[...]
     while !rest.isEmpty {
       let some = rest.prefix(ChangeSubscriptions.wokenAtOnce)
       rest = rest.dropFirst(ChangeSubscriptions.wokenAtOnce)
-      let woken = state.read { state in some.compactMap { ChangeSubscriptions.wokenOf($0, &state) } }
-      for group in woken {
-        for subscriber in group.lasting.values { subscriber.wake() }
-        for subscriber in group.once.values { subscriber.wake() }
-      }
+      for subscriber in state.read({ ChangeSubscriptions.woken(by: some, &$0) }) { subscriber.wake() }
     }
   }
 
   private static let wokenAtOnce = 32
 
-  /// The subscribers of a group. Removes those that are woken once.
-  private static func wokenOf(_ name: ObjectIdentifier, _ state: inout State) -> Group? {
-    guard let group = state.groups[name], !group.isEmpty else { return nil }
-    if !group.once.isEmpty {
-      state.groups[name]?.once = [:]
-      left(group.once.count, of: group.topics, &state)
-      if !group.topics.isOfView, group.lasting.isEmpty { forget(group.topics, &state) }
+  /// The subscribers of these topics. Removes those that are woken once.
+  private static func woken(by topics: some Collection<Topics>, _ state: inout State) -> [any Wakeable] {
+    var woken: [any Wakeable] = []
+    for one in topics where !one.waiting.isEmpty {
+      woken += one.waiting.lasting.values
+      guard !one.waiting.once.isEmpty else { continue }
+      woken += one.waiting.once.values
+      left(one.waiting.once.count, of: one, &state)
+      one.waiting.once = [:]
+      if !one.isOfView, one.waiting.isEmpty { forget(one, &state) }
     }
-    return group
+    return woken
   }
 
   private static func remove<Key: Hashable>(
-    _ group: ObjectIdentifier, _ index: inout [Key: Set<ObjectIdentifier>], _ key: Key
+    _ topics: Topics, _ index: inout [Key: Set<Topics>], _ key: Key
   ) {
-    index[key]?.remove(group)
+    index[key]?.remove(topics)
     if index[key]?.isEmpty ?? false { index[key] = nil }
   }
 
@@ -234,27 +237,25 @@ package final class ChangeSubscriptions: Sendable {
     wake(state.read { $0.byCollection[ExactText(collection)] ?? [] })
   }
 
-  /// The number of groups.
-  package var groups: Int { state.read { $0.groups.count } }
+  /// The number of topics in the indexes.
+  package var topics: Int { state.read { $0.topics.count } }
 
   /// The number of subscriptions.
   package var count: Int { state.read { $0.count } }
 
   private func announce(_ commit: Commit) {
-    let (direct, count) = state.read { state -> (Set<ObjectIdentifier>, Int) in
-      var groups: Set<ObjectIdentifier> = []
-      for channel in commit.channels { groups.formUnion(state.byChannel[channel] ?? []) }
-      for member in commit.members { groups.formUnion(state.byMember[member] ?? []) }
-      for collection in commit.collections { groups.formUnion(state.byCollection[collection] ?? []) }
-      for user in commit.users { groups.formUnion(state.byUser[user] ?? []) }
-      if !commit.connections.isEmpty {
-        for (name, group) in state.groups where commit.connections.contains(group.topics.owner) {
-          groups.insert(name)
-        }
-      }
+    let (direct, count) = state.read { state -> (Set<Topics>, Int) in
       // The link to the upstream changed, or the log is a new one and every cursor has ended (B52).
-      if commit.isForAll || commit.cleared.isEverything { groups.formUnion(state.groups.keys) }
-      return (groups, state.byUser.count)
+      if commit.isForAll || commit.cleared.isEverything { return (state.topics, state.byUser.count) }
+      var topics: Set<Topics> = []
+      for channel in commit.channels { topics.formUnion(state.byChannel[channel] ?? []) }
+      for member in commit.members { topics.formUnion(state.byMember[member] ?? []) }
+      for collection in commit.collections { topics.formUnion(state.byCollection[collection] ?? []) }
+      for user in commit.users { topics.formUnion(state.byUser[user] ?? []) }
+      if !commit.connections.isEmpty {
+        topics.formUnion(state.topics.filter { commit.connections.contains($0.owner) })
+      }
+      return (topics, state.byUser.count)
     }
     wake(direct)
     guard !commit.isForAll, !commit.channels.isEmpty, count > 0 else { return }
@@ -297,4 +298,12 @@ package final class ChangeSubscriptions: Sendable {
 
   /// How many members are walked through in the time of one lookup.
   private static let walkedPerLookup = 8
+}
+
+extension ChangeSubscriptions.Topics: Hashable {
+  package static func == (one: ChangeSubscriptions.Topics, other: ChangeSubscriptions.Topics) -> Bool {
+    one === other
+  }
+
+  package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

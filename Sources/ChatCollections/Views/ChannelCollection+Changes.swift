@@ -157,46 +157,46 @@ extension ChannelCollection {
     _ window: ChannelWindow, _ reader: CacheReader, _ events: inout EventWriter, _ room: Int,
     _ collection: String?
   ) throws -> Int64? {
-    let shown = after
     for (index, channel) in touched.enumerated() {
-      let present = try present(channel, window, reader)
-      if present == nil, channel.isAssumed, let key = channel.key, try !reader.isMember(user, of: key) {
+      var object = JSONWriter(capacity: 1024)
+      let version = try write(channel, window, reader, into: &object)
+      if version == nil, channel.isAssumed, let key = channel.key, try !reader.isMember(user, of: key) {
         continue
       }
       // The changes of one sequence of the log are told together.
       if index > 0, touched[index - 1].sequence < channel.sequence, !events.isEmpty,
-        events.entries >= Limits.eventEntries || events.bytes + (present?.object.count ?? 0) > room
+        events.entries >= Limits.eventEntries || events.bytes + object.buffer.count > room
       {
         return touched[index - 1].sequence
       }
-      after.versions[channel.url] = present?.hash
-      switch Verdict(since: shown.knowledge(of: channel.url), now: present?.hash) {
+      switch Verdict(since: after.change(channel.url, to: version), now: version) {
       case .nothing: continue
-      case .added: events.add(.added, channel.source, present?.object ?? [])
+      case .added: events.add(.added, channel.source, object.buffer.bytes)
       case .updated:
         if let marks = try readMarks(channel, reader, collection) {
           for mark in marks { events.add(event: mark) }
         } else {
-          events.add(.updated, channel.source, present?.object ?? [])
+          events.add(.updated, channel.source, object.buffer.bytes)
         }
       case .deleted where channel.source == .localWindowTrimmed: letGo.append(channel.url.text)
       case .deleted:
         var json = JSONWriter()
         json.value(channel.url.text)
-        events.add(.deleted, channel.source, json.finish().array)
+        events.add(.deleted, channel.source, json.buffer.bytes)
       }
     }
     return nil
   }
 
-  /// The channel as the list shows it now; nil: it does not.
-  private func present(
-    _ channel: Touched, _ window: ChannelWindow, _ reader: CacheReader
-  ) throws -> (hash: Int64, object: [UInt8])? {
-    guard let key = channel.key, let found = try reader.listed(key, lookup), window.contains(found.key) else {
-      return nil
-    }
-    return (ChannelCollection.hash(found.object.bytes), found.object.array)
+  /// Writes the channel as the list shows it now, and returns its version. Nil: the list does not show it,
+  /// and nothing is to be told of what was written.
+  private func write(
+    _ channel: Touched, _ window: ChannelWindow, _ reader: CacheReader, into object: inout JSONWriter
+  ) throws -> Int64? {
+    guard let key = channel.key, let sortKey = try reader.writeListed(key, lookup, into: &object),
+      window.contains(sortKey)
+    else { return nil }
+    return ChannelCollection.hash(object.buffer.bytes)
   }
 
   private func shownNow(_ reader: CacheReader, _ window: ChannelWindow) throws -> [ExactText: Int64] {

@@ -13,7 +13,8 @@ struct EventWriter: ~Copyable {
     let kind: Kind
     let source: ChangeSource
     let status: String?
-    var items: [[UInt8]]
+    /// The entries with commas between them.
+    var items: [UInt8]
   }
 
   private var groups: [Group] = []
@@ -29,13 +30,21 @@ struct EventWriter: ~Copyable {
   var isEmpty: Bool { groups.isEmpty && leading.isEmpty && others.isEmpty }
 
   mutating func add(_ kind: Kind, _ source: ChangeSource, status: String? = nil, _ item: [UInt8]) {
+    item.withUnsafeBytes { add(kind, source, status: status, $0) }
+  }
+
+  /// Adds an entry: a JSON value.
+  mutating func add(
+    _ kind: Kind, _ source: ChangeSource, status: String? = nil, _ item: UnsafeRawBufferPointer
+  ) {
     entries += 1
     bytes += item.count
     let same = groups.firstIndex { $0.kind == kind && $0.source == source && $0.status == status }
     if let same {
-      groups[same].items.append(item)
+      groups[same].items.append(UInt8(ascii: ","))
+      groups[same].items.append(contentsOf: item)
     } else {
-      groups.append(Group(kind: kind, source: source, status: status, items: [item]))
+      groups.append(Group(kind: kind, source: source, status: status, items: Array(item)))
     }
   }
 
@@ -76,7 +85,7 @@ struct EventWriter: ~Copyable {
         if let collection { json.field("collection_id", collection) }
         json.name(kind == .deleted ? references : objects)
         json.beginArray()
-        for item in group.items { item.withUnsafeBytes { json.splice($0) } }
+        group.items.withUnsafeBytes { json.splice(fields: $0) }
         json.endArray()
         json.endObject()
       }
@@ -152,6 +161,9 @@ package struct ViewAnswer: ~Copyable {
   /// Keeps what the client knows from now on, and how the window moved. Call it once, with the sequence of
   /// the cursor that the client gets.
   package let settle: (_ sequence: Int64) -> Void
+
+  /// The events alone.
+  package consuming func releaseEvents() -> ByteBuffer { events }
 
   init(
     events: consuming ByteBuffer, end: Int64, hasMore: Bool, isEmpty: Bool,

@@ -35,10 +35,12 @@ struct HeldWindow<Window: StorableWindow>: Sendable {
   }
 
   /// The window as answers are made from it.
-  var now: Window
+  var now: Window { didSet { isNowStored = now.isStored(as: stored) } }
   /// Whether the window is within its bound: nothing made it grow since it was last checked (B22).
   var isBounded: Bool
-  private var stored: Window
+  private var stored: Window { didSet { isNowStored = now.isStored(as: stored) } }
+  /// Whether the stored form serves for `now`.
+  private var isNowStored = true
   /// Moves whose changes are not in the log yet.
   private var moves: [Move] = []
   private var underWay: Write?
@@ -53,7 +55,7 @@ struct HeldWindow<Window: StorableWindow>: Sendable {
   }
 
   /// Whether the database has the window as it is now, and the log has the changes of all moves.
-  var isStored: Bool { moves.isEmpty && now.isStored(as: stored) }
+  var isStored: Bool { moves.isEmpty && isNowStored }
 
   /// The window was stored as it was then, by a commit that began the view.
   mutating func begun(as window: Window) { stored = window }

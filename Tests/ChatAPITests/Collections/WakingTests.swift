@@ -106,17 +106,17 @@ import Testing
       _ = subscriptions.subscribe(
         Named("feed \(round)", woken), to: ChangeSubscriptions.Topics(of: alice.user, user: alice.user),
         isOnce: true)
-      #expect(subscriptions.count == 2 && subscriptions.groups == 2)
+      #expect(subscriptions.count == 2 && subscriptions.topics == 2)
       try world.list([round], in: "general")
       #expect(woken.wait(for: "view \(round)") && woken.wait(for: "feed \(round)"))
-      #expect(subscriptions.count == 0 && subscriptions.groups == 1, "only the view's stays")
+      #expect(subscriptions.count == 0 && subscriptions.topics == 1, "only the view's stays")
       if round == 2 { subscriptions.forgetEmpty() }
     }
     let ticket = try #require(subscriptions.subscribe(Named("late", woken), to: view, isOnce: true))
     subscriptions.forgetEmpty()
-    #expect(subscriptions.groups == 1, "somebody waits")
+    #expect(subscriptions.topics == 1, "somebody waits")
     subscriptions.unsubscribe(ticket)
-    #expect(subscriptions.count == 0 && subscriptions.groups == 0)
+    #expect(subscriptions.count == 0 && subscriptions.topics == 0)
     #expect((1...3).allSatisfy { woken.count("view \($0)") == 1 } && woken.count("late") == 0)
   }
 

@@ -1,4 +1,5 @@
 import ChatModel
+import JSON
 import Testing
 
 @testable import ChatCache
@@ -65,7 +66,9 @@ import Testing
             return true
           }
           let lookup = ChannelLookup(ChannelQuery(), of: user.key, named: name)
-          let found = try reader.listed(channel, lookup)?.object.array
+          var writer = JSONWriter()
+          let isListed = try reader.writeListed(channel, lookup, into: &writer) != nil
+          let found = isListed ? writer.finish().array : nil
           #expect(
             found.map { String(decoding: $0, as: UTF8.self) }
               == paged.map { String(decoding: $0, as: UTF8.self) })

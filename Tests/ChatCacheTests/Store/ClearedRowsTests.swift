@@ -1,4 +1,5 @@
 import ChatModel
+import JSON
 import Platform
 import SQLite
 import TestSupport
@@ -317,6 +318,7 @@ import Testing
         let user = try #require(try reader.cachedUser(alice))
         let channel = try #require(try reader.channelKey(of: url))
         let lookup = ChannelLookup(ChannelQuery(), of: user.key, named: alice)
+        var found = JSONWriter()
         var isListed = false
         try reader.eachListed(ChannelQuery(), of: user) { _ in
           isListed = true
@@ -324,7 +326,8 @@ import Testing
         }
         return [
           try reader.view(of: url, for: user.key) != nil, try reader.isJoined(user.key, in: url) != nil,
-          try reader.listed(channel, lookup) != nil, isListed, try !reader.connectedMembers(of: url).isEmpty,
+          try reader.writeListed(channel, lookup, into: &found) != nil, isListed,
+          try !reader.connectedMembers(of: url).isEmpty,
           try reader.unread(of: user.key).messages > 0, try cache.unread(of: alice).messages > 0,
         ]
       }
