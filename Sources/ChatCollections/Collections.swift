@@ -162,12 +162,6 @@ package final class Collections: Sendable {
       remove(view.id)
       throw ViewError.notFound
     }
-    askedAgain(for: view)
-  }
-
-  /// Keeps a view that was found before from becoming idle. Whether its user's data was removed since, its
-  /// `changes` find out.
-  package func askedAgain(for view: ChannelCollection) {
     let now = cache.clock.wallMilliseconds()
     view.state.withLock { $0.accessedAt = now }
   }

@@ -29,8 +29,8 @@ public final class Lock: @unchecked Sendable {  // because a pthread mutex is th
   }
 }
 
-/// A pthread mutex, and the value that it guards behind it in the same block of memory: who takes the lock
-/// has the value in the processor's caches, too.
+/// A pthread mutex and the value that it guards, side by side in one block of memory, so that to take the
+/// lock also brings the beginning of the value into the processor's caches.
 @usableFromInline
 struct LockedValue<Value> {
   @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
@@ -77,7 +77,8 @@ public final class Guarded<Value>: @unchecked Sendable {  // because the value i
   public func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    try locked.withLock(body)
+    defer { extendLifetime(self) }
+    return try locked.withLock(body)
   }
 }
 
@@ -109,7 +110,8 @@ package final class Watched<Value>: @unchecked Sendable {  // because the value 
   package func update<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    try locked.withLock { value throws(Failure) -> Result in
+    defer { extendLifetime(self) }
+    return try locked.withLock { value throws(Failure) -> Result in
       defer { pthread_cond_broadcast(condition) }
       return try body(&value)
     }
@@ -117,20 +119,29 @@ package final class Watched<Value>: @unchecked Sendable {  // because the value 
 
   /// Lends the value without waking anybody.
   @inlinable
-  package func read<Result>(_ body: (inout Value) -> Result) -> Result { locked.withLock(body) }
+  package func read<Result>(_ body: (inout Value) -> Result) -> Result {
+    defer { extendLifetime(self) }
+    return locked.withLock(body)
+  }
 
   /// Waits until `body` returns a value or `deadline` (monotonic nanoseconds, nil = no end) has passed.
   @inlinable
   package func wait<Result>(until deadline: UInt64? = nil, _ body: (inout Value) -> Result?) -> Result? {
-    locked.withLock { value in
-      while true {
-        if let result = body(&value) { return result }
-        guard let deadline else {
-          pthread_cond_wait(condition, locked.mutex)
-          continue
-        }
-        var time = timespec(tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
-        if pthread_cond_timedwait(condition, locked.mutex, &time) == ETIMEDOUT { return body(&value) }
+    pthread_mutex_lock(locked.mutex)
+    defer {
+      pthread_mutex_unlock(locked.mutex)
+      extendLifetime(self)
+    }
+    // Each turn lends the value anew: while this thread waits, others change it.
+    while true {
+      if let result = body(&locked.value.pointee) { return result }
+      guard let deadline else {
+        pthread_cond_wait(condition, locked.mutex)
+        continue
+      }
+      var time = timespec(tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
+      if pthread_cond_timedwait(condition, locked.mutex, &time) == ETIMEDOUT {
+        return body(&locked.value.pointee)
       }
     }
   }

@@ -178,7 +178,7 @@ class Follower {
         return try (isOpen || collections.messages(view.id, of: user) === view)
           && collections.isOfThisLog(view)
       case .channels(let view):
-        if isOpen { collections.askedAgain(for: view) }
+        if isOpen { try collections.asked(for: view) }
         return try (isOpen || collections.channels(view.id, of: user) === view)
           && collections.isOfThisLog(view)
       }
@@ -412,14 +412,15 @@ class Follower {
       settles.append(answer.settle)
       hasMore = hasMore || answer.hasMore
       key = answers == 1 ? answer.key : nil
-      guard !answer.isEmpty else { return }
-      if isEmpty {
+      isEmpty = isEmpty && answer.isEmpty
+      // An answer that only moves a window is not empty, and has no events.
+      guard answer.events.count > 0 else { return }
+      if events.count == 0 {
         events = answer.releaseEvents()
       } else {
         events.append(",")
         events.append(answer.events.bytes)
       }
-      isEmpty = false
     }
 
     /// `head`: the log's end. A view alone ends at the last change that concerns it.

@@ -18,7 +18,7 @@ package struct ChannelParts: OptionSet, Hashable, Sendable {
 }
 
 extension CacheReader {
-  /// The columns of `channel` c that make the fields of its object which all its members see, but the last.
+  /// The columns of `channel` c that name it, and make the fields of its object which all its members see.
   private static let commonColumns = """
     c.id, c.version, c.body, c.last_message_at, c.last_message, c.read_receipts, c.metadata, c.reader_count,
       c.updated_at
@@ -49,8 +49,8 @@ extension CacheReader {
   static let channelColumns = ChannelListSQL.Columns("\(objectColumns), \(listColumns.text)")
 
   /// The user's own columns with the counts of the row alone, what decides whether the last message is shown,
-  /// the last field, how a crowded channel's messages are counted, and the columns that place the channel in
-  /// a list.
+  /// `updated_at`, how a crowded channel's messages are counted, and the columns that place the channel in a
+  /// list.
   static let lookupColumns = ChannelListSQL.Columns(
     """
     \(ownColumns), m.unread, m.mentions, c.version, c.last_message_at, c.updated_at, c.is_crowded,
@@ -109,7 +109,7 @@ extension CacheReader {
     writer.endObject()
   }
 
-  /// Writes the fields that all members see, but the last. Polls of one snapshot share the text.
+  /// Writes the fields that all members see, without `updated_at`. Polls of one snapshot share the text.
   private func writeCommon(
     of channel: ChannelKey, _ parts: ChannelParts, showsLastMessage: Bool, into writer: inout JSONWriter
   ) throws {
@@ -119,11 +119,11 @@ extension CacheReader {
     guard let row = try rows.next() else { return }
     var common = JSONWriter(capacity: 1024)
     try writeCommon(row, parts, showsLastMessage: showsLastMessage, into: &common)
-    if let notes, notes.common.count < LogNotes.mostCommon { notes.common[name] = common.buffer.array }
+    notes?.keep(common.buffer, name)
     writer.splice(fields: common.buffer.bytes)
   }
 
-  /// Writes the fields that all members see, but the last, from a row of `commonColumns`.
+  /// Writes the fields that all members see, without `updated_at`, from a row of `commonColumns`.
   private func writeCommon(
     _ row: Row, _ parts: ChannelParts, showsLastMessage: Bool, into writer: inout JSONWriter
   ) throws {

@@ -1,4 +1,5 @@
 import ChatModel
+import Platform
 import SQLite
 
 extension CacheWriter {
@@ -90,15 +91,23 @@ final class LogNotes {
   var counted: [ChannelKey: CountedMessages] = [:]
   /// The urls of channels that changed.
   var urls: [ChannelKey: ChannelURL] = [:]
-  /// The fields of channels that all their members see.
-  var common: [Common: [UInt8]] = [:]
-  static let mostCommon = 64
+  /// The JSON text of the fields that all members of a channel see, without `updated_at`. Only short texts
+  /// are kept, and only so many.
+  private(set) var common: [Common: [UInt8]] = [:]
+  private static let (mostCommon, mostCommonBytes) = (64, 16_384)
 
   /// Names the text of a channel's common fields.
   struct Common: Hashable {
     let channel: ChannelKey
     let parts: ChannelParts
+    /// Whether the text shows the last message.
     let hasLastMessage: Bool
+  }
+
+  /// Keeps the text of a channel's common fields, unless it is long or there are many.
+  func keep(_ text: borrowing ByteBuffer, _ name: Common) {
+    guard common.count < LogNotes.mostCommon, text.count <= LogNotes.mostCommonBytes else { return }
+    common[name] = text.array
   }
 }
 

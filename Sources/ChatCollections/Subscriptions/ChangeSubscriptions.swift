@@ -17,8 +17,8 @@ package protocol Wakeable: AnyObject, Sendable {
 /// writer's thread; the subscribers of the channel are woken before.
 package final class ChangeSubscriptions: Sendable {
   /// The topics that a request subscribes to, and those who wait for them. All requests of one view share one
-  /// object.
-  package final class Topics: @unchecked Sendable {  // because `waiting` is only used under the state's lock
+  /// object. An object serves one `ChangeSubscriptions` alone, whose lock guards what changes in it.
+  package final class Topics: @unchecked Sendable {  // because its variables are only used under that lock
     /// The channels whose changes are subscribed to.
     let channels: [ChannelKey]
     /// The user whose changes in any channel are subscribed to; nil for none.

@@ -164,8 +164,9 @@ extension ChannelCollection {
         continue
       }
       // The changes of one sequence of the log are told together.
+      let bytes = version == nil ? 0 : object.buffer.count
       if index > 0, touched[index - 1].sequence < channel.sequence, !events.isEmpty,
-        events.entries >= Limits.eventEntries || events.bytes + object.buffer.count > room
+        events.entries >= Limits.eventEntries || events.bytes + bytes > room
       {
         return touched[index - 1].sequence
       }
@@ -189,7 +190,7 @@ extension ChannelCollection {
   }
 
   /// Writes the channel as the list shows it now, and returns its version. Nil: the list does not show it,
-  /// and nothing is to be told of what was written.
+  /// and what was written is not used.
   private func write(
     _ channel: Touched, _ window: ChannelWindow, _ reader: CacheReader, into object: inout JSONWriter
   ) throws -> Int64? {

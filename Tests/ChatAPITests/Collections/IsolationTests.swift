@@ -276,4 +276,24 @@ import Testing
     let again = world.ask(path + two.text("cursor"))
     #expect(again.events.contains("channel.deleted general"), "a lost answer is given again")
   }
+
+  @Test("B4 B50: parked polls of lists whose user's data is removed are told which list is gone")
+  func removedWhileParked() throws {
+    let world = try world(CollectionWorld())
+    defer { world.stop() }
+    let lists = (0..<2).map { _ in world.post("/v1/channel-collections", "{}") }
+    let names = lists.map { $0.text("id") }
+    let paths = [
+      "/v1/events?collections=\(names[0]),\(names[1])&", "/v1/channel-collections/\(names[1])/events?",
+    ]
+    let polls = paths.map { path in
+      world.held("\(path)since=\(lists[1].text("cursor"))&wait=10", headers: ["Perch-User": "alice"])
+    }
+    #expect(world.waitParked(2))
+    try world.cache.write { try $0.remove(UserID("alice")) }
+    let gone = polls.map { $0.answer() }
+    #expect(gone.map(\.status) == [404, 404])
+    #expect(gone.allSatisfy { $0.text("code") == "collection_not_found" })
+    #expect(gone[0].text("collection_id") == names[0], "\(gone[0].body)")
+  }
 }
