@@ -4,19 +4,29 @@ window.faults = [];
 {
   // What the service has told of each open message collection, as any client is to keep it: the keys of its messages by
   // their names. All that is heard here is heard before the page hears it.
-  const views = new Map(), told = new Set(), givenUp = new Set();
+  const views = new Map(), givenUp = new Set();
+  // The keys that were told and then told as gone, since the page last was at rest. The page draws later than it hears:
+  // what is told again meanwhile may be missing in a log for a moment.
+  const gone = new Set();
   // The keys that each log has shown and has not lost, the oldest first. Some of them may be outside of its elements.
   const lines = new WeakMap();
 
-  const isKnown = (key) => [...views.values()].some((view) => [...view.values()].includes(key));
-  // A message may leave when it was told and is told no more, or when the user gives up one that was not sent.
-  const mayLeave = (key) => givenUp.has(key) || (told.has(key) && !isKnown(key));
+  const known = () => new Set([...views.values()].flatMap((view) => [...view.values()]));
+  // A message may leave when it was told as gone, or when the user gives up one that was not sent.
+  const mayLeave = (key) => givenUp.has(key) || gone.has(key);
+
+  /** Runs `hear`, and notes the keys that no view has any more after it. */
+  function noting(hear) {
+    const before = known();
+    hear();
+    const after = known();
+    before.forEach((key) => after.has(key) || gone.add(key));
+  }
 
   function put(view, { message_id: id, request_id: request, sender }) {
     const key = request ? `${sender?.user_id}/${request}` : id;
     if (id && view.get(`request_id:${request}`) === key) view.delete(`request_id:${request}`);
     view.set(id || `request_id:${request}`, key);
-    told.add(key);
   }
 
   function drop(view, { message_id: id, request_id: request }) {
@@ -52,22 +62,23 @@ window.faults = [];
   window.fetch = async (path, init) => {
     const isHeard = /^\/v1\/(message-collections|events)/.test(path);
     // A view that the page closes is no more its own.
-    if (isHeard && init?.method === "DELETE") views.delete(path.split("/")[3]);
+    if (isHeard && init?.method === "DELETE") noting(() => views.delete(path.split("/")[3]));
     const answer = await realFetch(path, init);
     const isWhole = /json/.test(answer.headers.get("Content-Type"));
-    if (isHeard && isWhole) hearAnswer(path, answer.status, await answer.clone().json());
+    const body = isHeard && isWhole && await answer.clone().json();
+    if (body) noting(() => hearAnswer(path, answer.status, body));
     return answer;
   };
   window.EventSource = class extends EventSource {
     constructor(address) {
       super(address);
-      this.addEventListener("message", ({ data }) => hearEvents([JSON.parse(data)]));
+      this.addEventListener("message", ({ data }) => noting(() => hearEvents([JSON.parse(data)])));
     }
   };
   window.BroadcastChannel = class extends BroadcastChannel {
     constructor(name) {
       super(name);
-      this.addEventListener("message", ({ data }) => data.kind === "batch" && hearEvents(data.events));
+      this.addEventListener("message", ({ data }) => data.kind === "batch" && noting(() => hearEvents(data.events)));
     }
   };
   addEventListener("click", ({ target }) => {
@@ -102,6 +113,7 @@ window.faults = [];
       const { scrollTop, scrollHeight, clientHeight } = log.parentElement;
       if (scrollHeight - scrollTop - clientHeight < 40) watchLine(log, true);
     }
+    known().forEach((key) => gone.delete(key));
   }
 
   function watchTexts(log) {
