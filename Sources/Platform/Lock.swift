@@ -1,36 +1,24 @@
 import Glibc
 
-/// A pthread mutex at a stable address.
-///
-/// `Synchronization.Mutex` would be smaller, but the thread sanitizer of this toolchain misreports it.
-public final class Lock: @unchecked Sendable {  // because a pthread mutex is thread safe and never moves
-  @usableFromInline let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+/// A lock that guards no value of its own, so that for example only one thread at a time writes a file.
+package typealias Lock = Guarded<Void>
 
-  /// An unlocked mutex.
-  package init() {
-    mutex.initialize(to: pthread_mutex_t())
-    pthread_mutex_init(mutex, nil)
-  }
-
-  deinit {
-    pthread_mutex_destroy(mutex)
-    mutex.deinitialize(count: 1)
-    mutex.deallocate()
-  }
+extension Guarded<Void> {
+  /// An unlocked lock.
+  package convenience init() { self.init(()) }
 
   /// Runs `body` while no other thread holds the lock. Not reentrant.
-  @inlinable
-  public func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure)
+  package func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure)
     -> Result
   {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
-    return try body()
+    try withLock { (_: inout Void) throws(Failure) -> Result in try body() }
   }
 }
 
 /// A pthread mutex and the value that it guards, side by side in one block of memory, so that to take the
 /// lock also brings the beginning of the value into the processor's caches.
+///
+/// `Synchronization.Mutex` would be smaller, but the thread sanitizer of this toolchain misreports it.
 @usableFromInline
 struct LockedValue<Value> {
   @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>

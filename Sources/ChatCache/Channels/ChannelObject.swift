@@ -15,6 +15,13 @@ package struct ChannelParts: OptionSet, Hashable, Sendable {
   package static let members = ChannelParts(rawValue: 1)
   /// The metadata.
   package static let metadata = ChannelParts(rawValue: 2)
+
+  /// The parts that the channels of that list have.
+  init(of query: ChannelQuery) {
+    self = []
+    if query.includesMembers { insert(.members) }
+    if query.includesMetadata { insert(.metadata) }
+  }
 }
 
 extension CacheReader {
@@ -25,7 +32,7 @@ extension CacheReader {
     """
 
   /// The columns of `membership` m that make the fields which the user alone sees; the unread counts follow.
-  private static let ownColumns = """
+  static let ownColumns = """
     m.version, m.state, m.role, m.is_muted, m.last_read_at, m.hidden_state, m.inviter, m.invited_at,
       m.floor_at
     """
@@ -47,15 +54,6 @@ extension CacheReader {
 
   /// The same, and the columns that place the channel in a list.
   static let channelColumns = ChannelListSQL.Columns("\(objectColumns), \(listColumns.text)")
-
-  /// The user's own columns with the counts of the row alone, what decides whether the last message is shown,
-  /// `updated_at`, how a crowded channel's messages are counted, and the columns that place the channel in a
-  /// list.
-  static let lookupColumns = ChannelListSQL.Columns(
-    """
-    \(ownColumns), m.unread, m.mentions, c.version, c.last_message_at, c.updated_at, c.is_crowded,
-      m.counted_at, m.counted_id, \(listColumns.text)
-    """)
 
   /// The columns that place a channel in a list.
   static let listColumns = ChannelListSQL.Columns(
@@ -95,28 +93,14 @@ extension CacheReader {
     writer.endObject()
   }
 
-  /// Writes one channel's object from a row of `lookupColumns`. `counts`: those in place of the row's.
-  func write(
-    found row: Row, of channel: ChannelKey, _ parts: ChannelParts, heldAt: Int64?,
-    counts: FollowedCounts.Count?, into writer: inout JSONWriter
-  ) throws {
-    let own = OwnFields(row, from: 0)
-    writer.beginObject()
-    let showsLast = own.showsMessage(at: row.int64(12), version: row.int64(11), heldAt: heldAt)
-    try writeCommon(of: channel, parts, showsLastMessage: showsLast, into: &writer)
-    own.write(counts?.unread ?? row.int64(9), counts?.mentions ?? row.int64(10), into: &writer)
-    writer.field("updated_at", row.int64(13))
-    writer.endObject()
-  }
-
   /// Writes the fields that all members see, without `updated_at`. Polls of one snapshot share the text.
-  private func writeCommon(
+  func writeCommon(
     of channel: ChannelKey, _ parts: ChannelParts, showsLastMessage: Bool, into writer: inout JSONWriter
   ) throws {
     let name = LogNotes.Common(channel: channel, parts: parts, hasLastMessage: showsLastMessage)
     if let known = notes?.common[name] { return known.withUnsafeBytes { writer.splice(fields: $0) } }
     var rows = try db.rows(CacheReader.commonSQL) { $0.bind(1, channel.rawValue) }
-    guard let row = try rows.next() else { return }
+    guard let row = try rows.next() else { throw CacheError.unreadable("a membership has no channel") }
     var common = JSONWriter(capacity: 1024)
     try writeCommon(row, parts, showsLastMessage: showsLastMessage, into: &common)
     notes?.keep(common.buffer, name)
@@ -168,7 +152,7 @@ extension CacheReader {
 }
 
 /// The fields of a channel that the user alone sees, in a row of `ownColumns`.
-private struct OwnFields: ~Copyable {
+struct OwnFields: ~Copyable {
   private let row: Row
   private let first: Int32
 
@@ -177,7 +161,9 @@ private struct OwnFields: ~Copyable {
     self.first = first
   }
 
-  private var floor: Int64 { row.int64(first + 8) }
+  /// The user may not see messages before this moment (B23).
+  var floor: Int64 { row.int64(first + 8) }
+  var lastReadAt: Int64 { row.int64(first + 4) }
 
   /// Whether the user sees the last message: it is not below the floor (B23), and did not change since
   /// `heldAt`. An invited user sees none.
@@ -193,7 +179,7 @@ private struct OwnFields: ~Copyable {
     writer.name("my_role")
     writer.value(utf8: row.bytes(first + 2))
     writer.field("my_muted", row.bool(first + 3))
-    writer.field("my_last_read_at", row.int64(first + 4))
+    writer.field("my_last_read_at", lastReadAt)
     writer.name("hidden_state")
     writer.value(utf8: row.bytes(first + 5))
     if !row.isNull(first + 6) {

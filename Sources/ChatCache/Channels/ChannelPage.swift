@@ -25,9 +25,7 @@ extension CacheReader {
     _ query: ChannelQuery, of user: CachedUser, after: ChannelListKey? = nil
   ) throws -> ChannelPage {
     let sql = try listSQL(query, of: user, after: after, limit: query.limit + 1, CacheReader.channelColumns)
-    var parts: ChannelParts = []
-    if query.includesMembers { parts.insert(.members) }
-    if query.includesMetadata { parts.insert(.metadata) }
+    let parts = ChannelParts(of: query)
     var rows = try db.rows(composed: sql.text) { sql.bind(to: $0) }
     var writer = JSONWriter(capacity: 16_384)
     var count = 0

@@ -51,6 +51,14 @@ package struct ChannelLookup: Sendable {
 }
 
 extension CacheReader {
+  /// The user's own columns, the counts of the row alone, how a crowded channel's messages are counted from
+  /// there, what the channel's row decides, and the columns that place the channel in the list.
+  fileprivate static let lookupColumns = ChannelListSQL.Columns(
+    """
+    \(ownColumns), m.unread, m.mentions, m.counted_at, m.counted_id, c.is_crowded, c.version,
+      c.last_message_at, c.updated_at, \(listColumns.text)
+    """)
+
   /// Writes the channel as the list shows it, and returns its sort key there. Nil: the list does not show it,
   /// wherever its window ends.
   package func writeListed(
@@ -59,22 +67,30 @@ extension CacheReader {
     guard try !isBeingCleared() else { return nil }
     var rows = try db.rows(lookup.sql) { lookup.bind(to: $0, channel) }
     guard let row = try rows.next() else { return nil }
-    try write(
-      found: row, of: channel, ChannelParts(of: lookup.query), heldAt: rightsLimit(of: lookup.user),
-      counts: crowdedCount(row, channel, lookup), into: &writer)
+    let own = OwnFields(row, from: 0)
+    let showsLast = own.showsMessage(
+      at: row.int64(15), version: row.int64(14), heldAt: rightsLimit(of: lookup.user))
+    let counts = try lookupCounts(row, own, channel, lookup)
+    writer.beginObject()
+    try writeCommon(
+      of: channel, ChannelParts(of: lookup.query), showsLastMessage: showsLast, into: &writer)
+    own.write(counts.unread, counts.mentions, into: &writer)
+    writer.field("updated_at", row.int64(16))
+    writer.endObject()
     return CacheReader.key(row, lookup.query.order, from: 17)
   }
 
-  /// The counts of a row of `lookupColumns`; nil: its channel is not crowded.
-  private func crowdedCount(
-    _ row: Row, _ channel: ChannelKey, _ lookup: ChannelLookup
-  ) throws -> FollowedCounts.Count? {
-    guard row.bool(14) else { return nil }
-    let counted = Position(createdAt: row.int64(15), messageID: row.int64(16))
+  /// The unread counts of a row of `lookupColumns`.
+  private func lookupCounts(
+    _ row: Row, _ own: borrowing OwnFields, _ channel: ChannelKey, _ lookup: ChannelLookup
+  ) throws -> FollowedCounts.Count {
+    let counts = FollowedCounts.Count(unread: row.int64(9), mentions: row.int64(10))
+    guard row.bool(13) else { return counts }
+    let counted = Position(createdAt: row.int64(11), messageID: row.int64(12))
     return try crowdedCount(
       of: lookup.user, named: lookup.name, in: channel,
-      from: max(counted.next, Position.last(at: row.int64(4)).next, .first(at: row.int64(8))),
-      row: FollowedCounts.Count(unread: row.int64(9), mentions: row.int64(10)))
+      from: max(counted.next, Position.last(at: own.lastReadAt).next, .first(at: own.floor)), row: counts)
+      ?? counts
   }
 
   /// Passes the channels of `query` after a key to `body`, in order, until it returns false. Filters and
@@ -106,14 +122,5 @@ extension CacheReader {
     while let row = try rows.next() {
       guard try body(CacheReader.key(row, query.order, from: 0)) else { return }
     }
-  }
-}
-
-extension ChannelParts {
-  /// The optional parts that a list's channels have.
-  fileprivate init(of query: ChannelQuery) {
-    self = []
-    if query.includesMembers { insert(.members) }
-    if query.includesMetadata { insert(.metadata) }
   }
 }

@@ -35,8 +35,8 @@ package struct Reply<Value: Sendable>: Sendable {
       then(value)
     }
     let wait = Task {
-      // The sleep throws only when this task is canceled, because the reply was given before.
-      do { try await Task.sleep(for: .milliseconds(milliseconds)) } catch { return }
+      // Canceled: the reply was given before.
+      guard await Task.hasSlept(milliseconds: Int64(milliseconds)) else { return }
       reply.give(late())
     }
     deadline.withLock { $0 = wait }

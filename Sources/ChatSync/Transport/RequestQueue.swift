@@ -58,7 +58,9 @@ package struct RequestQueue<Entry> {
     lanes[importance.rawValue].append(Waiting(entry: entry, endpoint: ExactText(endpoint)))
   }
 
-  /// Takes out the waiting request that matches, if it still waits.
+  /// Takes out the waiting request that matches, if it still waits. It looks through all that wait, because
+  /// requests are seldom canceled: when the worker stops, a user is disconnected, or an upload is not wanted
+  /// any more.
   package mutating func remove(where matches: (Entry) -> Bool) -> Entry? {
     for lane in lanes.indices {
       if let index = lanes[lane].firstIndex(where: { matches($0.entry) }) {

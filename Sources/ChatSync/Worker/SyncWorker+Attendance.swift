@@ -75,9 +75,7 @@ extension SyncWorker {
   }
 
   private func tryAgain(_ name: String, after last: ChannelKey?, _ step: @escaping Step) async {
-    // `try?`: the sleep throws only when `stop` canceled it, and then nothing is tried again.
-    try? await Task.sleep(for: .seconds(1))
-    if !isStopped { await inSlices(name, after: last, step) }
+    if await Task.hasSlept(milliseconds: 1000), !isStopped { await inSlices(name, after: last, step) }
   }
 
   /// Tells the plan whether a connected and an active user are in the channel.

@@ -199,8 +199,8 @@ package actor SyncWorker {
     let wait = max(1, moment - now)
     // The timer has the same priority whatever job set it, because a client may wait for the next job.
     timer = Task(priority: .medium) {
-      // `try?`: the sleep throws only when a newer timer canceled it, and then that timer calls `turn`.
-      guard (try? await Task.sleep(for: .milliseconds(wait))) != nil else { return }
+      // Canceled: a newer timer calls `turn`, or the worker stops.
+      guard await Task.hasSlept(milliseconds: wait) else { return }
       self.timer = nil
       self.turn()
     }
