@@ -113,6 +113,20 @@ struct SendbirdTests {
     #expect(page.unreadable == 2 && page.breaks == [1] && page.isEndRead)
   }
 
+  @Test("B1: a message that names another channel is not stored in the channel that was asked for")
+  func foreignMessage() async throws {
+    let json = """
+      {"messages":[{"message_id":12,"type":"MESG","created_at":1,"channel_url":"general/1"},
+      {"message_id":13,"type":"MESG","created_at":2,"channel_url":"secret"},
+      {"message_id":14,"type":"MESG","created_at":3}]}
+      """
+    let (page, _) = try await ask(json) {
+      try await $0.messages(in: general, MessageWindow(.time(0), older: 0, newer: 9), .background)
+    }
+    #expect(page.items.map(\.messageID) == [12, 14])
+    #expect(page.unreadable == 1 && page.breaks == [1], "nothing is said of what lies between the two")
+  }
+
   @Test("B11: a channel says only what its answer carried")
   func channel() async throws {
     let json = """

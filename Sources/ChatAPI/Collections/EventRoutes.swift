@@ -66,6 +66,9 @@ enum EventRoutes {
   /// The decoded path of a request that polls; nil: it does not.
   static func followed(_ request: Request) -> String? { followed(request.pathSegments) }
 
+  /// Whether the request names the views that it follows, which may be several.
+  static func namesViews(_ request: Request) -> Bool { request.pathSegments.count == 3 }
+
   private static func followed(_ segments: [String]) -> String? {
     let isPoll =
       switch segments.count {

@@ -182,7 +182,7 @@ class Follower {
         return try (isOpen || collections.channels(view.id, of: user) === view)
           && collections.isOfThisLog(view)
       }
-    } catch ViewError.notFound where targets.count > 1 {
+    } catch ViewError.notFound where EventRoutes.namesViews(request) {
       throw Problem.collectionNotFound(target.id)
     }
   }
@@ -362,9 +362,14 @@ class Follower {
       }
     }
     if hasUserFeed {
-      told.take(
-        try UserFeed(caller.user).changes(
-          reader, since: since, until: until, connection: connection, room: Limits.eventBytes))
+      do {
+        told.take(
+          try UserFeed(caller.user).changes(
+            reader, since: since, until: until, connection: connection, room: Limits.eventBytes))
+      } catch ViewError.notFound {
+        // The user's data was removed, and the client's with it.
+        throw cursorExpired
+      }
     }
     return told
   }

@@ -199,6 +199,24 @@ extension CacheReader {
     }
   }
 
+  /// The messages that were withheld from that user and that a change after `sequence` shows (B38).
+  package func messagesReleased(to user: UserKey, after sequence: Int64) throws -> Set<Int64> {
+    if let tail = try tail(after: sequence) {
+      let released = tail.filter { $0.change.kind == .messages && $0.change.user == user }
+      return Set(released.compactMap { $0.change.stretch?.lowerBound.messageID })
+    }
+    return Set(
+      try db.all(
+        "SELECT from_id FROM event INDEXED BY event_by_user WHERE user = ?1 AND seq > ?2 AND kind = ?3"
+      ) {
+        $0.bind(1, user.rawValue)
+        $0.bind(2, sequence)
+        $0.bind(3, ChangeKind.messages.rawValue)
+      } _: {
+        $0.int64(0)
+      })
+  }
+
   /// Passes the users of this cache who are in the channel to `body`, `count` at a time.
   package func eachMembers(of channel: ChannelKey, _ count: Int, _ body: ([UserKey]) -> Void) throws {
     var some: [UserKey] = []

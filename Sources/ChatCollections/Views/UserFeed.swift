@@ -143,6 +143,8 @@ package struct UserFeed: Sendable {
   ) throws -> Int {
     // No client has a copy of an old message that the cache stores only now: no event tells of it.
     guard view.isJoined, let stretch = change.stretch, change.age != .old else { return 0 }
+    // A message that was withheld is told by the later change for this user alone, and not by this one, too.
+    let released = change.user == nil ? try reader.messagesReleased(to: view.user, after: sequence) : []
     var filter = MessageQuery()
     filter.replies = .all
     filter.parts = [.reactions, .metaarray, .threadInfo]
@@ -153,7 +155,9 @@ package struct UserFeed: Sendable {
     let version = change.user == nil ? sequence : nil
     try reader.eachRow(of: stretch, version: version, filter: filter, in: view) { row in
       guard row.isShown else { return true }
-      guard row.position.createdAt >= view.floorAt else { return true }
+      guard row.position.createdAt >= view.floorAt, !released.contains(row.position.messageID) else {
+        return true
+      }
       items.splice(row.object.bytes)
       count += 1
       return count < Limits.eventEntries

@@ -14,7 +14,7 @@ import Platform
 struct Unreadable: Error, CustomStringConvertible {
   let field: StaticString
 
-  var description: String { "\(field) is missing, of a wrong type or out of range" }
+  var description: String { "\(field) is missing, of a wrong type, out of range or of another channel" }
 }
 
 extension JSONValue {

@@ -277,23 +277,25 @@ import Testing
     #expect(again.events.contains("channel.deleted general"), "a lost answer is given again")
   }
 
-  @Test("B4 B50: parked polls of lists whose user's data is removed are told which list is gone")
+  @Test("B4 B50: parked polls of a user whose data is removed are told which list is gone, or to read again")
   func removedWhileParked() throws {
     let world = try world(CollectionWorld())
     defer { world.stop() }
     let lists = (0..<2).map { _ in world.post("/v1/channel-collections", "{}") }
     let names = lists.map { $0.text("id") }
     let paths = [
-      "/v1/events?collections=\(names[0]),\(names[1])&", "/v1/channel-collections/\(names[1])/events?",
+      "/v1/events?collections=\(names[0]),\(names[1])&", "/v1/events?collections=\(names[1])&",
+      "/v1/channel-collections/\(names[1])/events?", "/v1/events?",
     ]
     let polls = paths.map { path in
       world.held("\(path)since=\(lists[1].text("cursor"))&wait=10", headers: ["Perch-User": "alice"])
     }
-    #expect(world.waitParked(2))
+    #expect(world.waitParked(paths.count))
     try world.cache.write { try $0.remove(UserID("alice")) }
-    let gone = polls.map { $0.answer() }
-    #expect(gone.map(\.status) == [404, 404])
-    #expect(gone.allSatisfy { $0.text("code") == "collection_not_found" })
-    #expect(gone[0].text("collection_id") == names[0], "\(gone[0].body)")
+    let answers = polls.map { $0.answer() }
+    #expect(answers.map(\.status) == [404, 404, 404, 410])
+    #expect(answers.prefix(3).allSatisfy { $0.text("code") == "collection_not_found" })
+    #expect(answers.map { $0.text("collection_id") } == [names[0], names[1], "", ""])
+    #expect(answers[3].text("code") == "cursor_expired", "no view is gone: \(answers[3].body)")
   }
 }

@@ -47,6 +47,7 @@ private final class SendingStory {
   private var random: SeededRandom
   /// The chat server's messages, and those of them that were not listed yet.
   private var upstream: [MessageRecord] = []
+  private var lastID: Int64 = 99
   private var unlisted: [MessageRecord] = []
   /// The job under way, and the message that it became.
   private var underWay: (job: OutboxJob, arrived: MessageRecord?)?
@@ -82,7 +83,8 @@ private final class SendingStory {
     case 7: return try hear(of: Int.random(in: 0..<max(1, unlisted.count), using: &random))
     case 8: return try hear(of: unlisted.count - 1)
     default:
-      arrive(from: "bob", request: "", data: "bob \(step)")
+      let sender = Bool.random(using: &random) ? "bob" : "alice"
+      arrive(from: sender, request: "", data: "\(sender)'s other device \(step)")
       return try hear(of: unlisted.count - 1)
     }
   }
@@ -109,7 +111,8 @@ private final class SendingStory {
 
   @discardableResult
   private func arrive(from sender: String, request: String, data: String) -> MessageRecord {
-    let id = Int64(100 + upstream.count)
+    lastID += 1
+    let id = lastID
     var json = JSONWriter()
     json.name("message_id")
     json.value(quoting: id)
@@ -194,6 +197,14 @@ extension JSONParser {
 private struct Shown: Equatable {
   var pending: [String: String] = [:]
   var messages: [String: String] = [:]
+  /// The messages that events told of as received, and one of which two events did.
+  private var received: Set<String> = []
+  private(set) var receivedTwice: String?
+
+  init(pending: [String: String] = [:], messages: [String: String] = [:]) {
+    self.pending = pending
+    self.messages = messages
+  }
 
   /// A message that is shown twice.
   var twin: String? {
@@ -215,6 +226,12 @@ private struct Shown: Equatable {
 
   mutating func take(_ event: JSONValue) {
     if event["type"]?.string == "messages.replaced" { messages = [:] }
+    if event["type"]?.string == "message.received" {
+      for item in event["messages"]?.items ?? JSONValue.Items() {
+        guard let id = item["message_id"]?.string, !received.insert(id).inserted else { continue }
+        receivedTwice = id
+      }
+    }
     add(event["messages"])
     for item in event["message_refs"]?.items ?? JSONValue.Items() {
       if let id = item["message_id"]?.string { messages[id] = nil }
@@ -223,7 +240,8 @@ private struct Shown: Equatable {
   }
 }
 
-/// A client that follows a view and the user's feed, and reads pages, the outbox and single messages.
+/// A client that follows a view and the user's feed, and reads pages, the outbox and single messages. It also
+/// reads the feed a second time, several steps at once.
 private struct StrictClient {
   private let world: CollectionWorld
   private let path: String
@@ -231,6 +249,8 @@ private struct StrictClient {
   private var feedCursor: String
   private var shown = Shown()
   private var feed = Shown()
+  private var lateCursor: String
+  private var lateFeed = Shown()
   private var answers = 0
 
   init(_ world: CollectionWorld) throws {
@@ -239,6 +259,7 @@ private struct StrictClient {
     path = "/v1/message-collections/\(open.text("id"))"
     cursor = open.text("cursor")
     feedCursor = world.ask("/v1/events?since=now").text("cursor")
+    lateCursor = feedCursor
     shown = try Self.view(open)
   }
 
@@ -262,6 +283,9 @@ private struct StrictClient {
     if let twin = fresh.twin { return "the view shows \(twin) twice" }
     if fresh != shown { return "events made \(shown), and the view is \(fresh)" }
     if let wrong = try poll("/v1/events", &feedCursor, &feed) { return "feed: " + wrong }
+    if answers % 5 == 0, let wrong = try poll("/v1/events", &lateCursor, &lateFeed) {
+      return "feed, read late: " + wrong
+    }
     // The feed has only sent messages, and numbers of unsent ones.
     if let twin = Shown(pending: shown.pending, messages: feed.messages).twin {
       return "the feed told of \(twin), which is unsent"
@@ -276,7 +300,7 @@ private struct StrictClient {
     let twin: String? = try JSONParser().parse(answer.body) { json in
       for event in json["events"]?.items ?? JSONValue.Items() {
         next.take(event)
-        if let twin = next.twin { return twin }
+        if let twin = next.twin ?? next.receivedTwice { return twin }
       }
       return nil
     }
