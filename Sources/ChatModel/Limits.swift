@@ -69,6 +69,8 @@ package enum Limits {
   package static let unsentRows = 10_000
   /// Unsent messages that a view lists, the newest of them; counts stay exact.
   package static let unsentListed = 200
+  /// Milliseconds by which the upstream's clock may be ahead of this machine's.
+  package static let clockSlackMilliseconds: Int64 = 3_600_000
   /// Milliseconds for which a message that may be the answer to a send in flight is withheld (B38).
   package static let withheldMilliseconds: Int64 = 10_000
   /// Milliseconds a pending message waits before it fails (B41).

@@ -77,9 +77,20 @@ extension CacheWriter {
 }
 
 extension CacheWriter.StoredVersion {
-  /// How a message in an answer compares with this row. `askedAt`: see `CacheWriter.put`.
-  func order(of record: MessageRecord, askedAt: Int64, from answer: MessageAnswer) -> MessageOrder {
-    guard updatedAt == record.updatedAt else { return updatedAt > record.updatedAt ? .older : .newer }
+  /// How a message in an answer compares with this row. `askedAt`: see `CacheWriter.put`. `now`: the wall
+  /// clock (ms).
+  func order(
+    of record: MessageRecord, askedAt: Int64, from answer: MessageAnswer, now: Int64
+  ) -> MessageOrder {
+    if updatedAt < record.updatedAt { return .newer }
+    if updatedAt > record.updatedAt {
+      // No message changes at a time that has not come. Such a row would outlive every later answer, so it
+      // stays only until the upstream is asked for the message by its id.
+      guard updatedAt > now + Limits.clockSlackMilliseconds, version <= askedAt, askedAt != .max else {
+        return .older
+      }
+      return answer == .named ? .newer : .unclear
+    }
     guard version <= askedAt else { return .older }
     guard answer == .listed else { return .newer }
     return MessageParts(reactions: record.reactions, threadInfo: record.threadInfo)

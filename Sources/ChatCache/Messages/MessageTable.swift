@@ -151,7 +151,7 @@ extension CacheWriter {
     switch stored {
     case .same: return
     case .known(let row):
-      switch row.order(of: record, askedAt: askedAt, from: answer) {
+      switch row.order(of: record, askedAt: askedAt, from: answer, now: now) {
       case .older: return
       case .unclear: if try noteToFetch(record.messageID, in: batch.channel) { return }
       case .newer: break

@@ -1,5 +1,6 @@
 import ChatModel
 import JSON
+import Platform
 import Testing
 
 @testable import ChatCache
@@ -266,6 +267,48 @@ import Testing
     let told = ChannelWithMessages.channel(url, last: .message(message(4)))
     let alice = world.alice
     try world.cache.write { _ = try $0.store([told], of: alice, .refresh(.channelRefresh)) }
+    let report = try world.cache.check()
+    #expect(report.findings.filter { $0.fault == .message }.isEmpty, "\(report.findings)")
+  }
+
+  @Test("B21: a message from the future stays until the upstream is asked for it by its id")
+  func future() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    let (url, now) = (Self.url, Clock.system.wallMilliseconds())
+    try world.listNewest((1...4).map { message($0) }, limit: 100)
+    func store(_ record: MessageRecord, askedAt: Int64) throws {
+      try world.cache.write { try $0.store(record, in: url, .messageFill, askedAt: askedAt) }
+    }
+    func edition() throws -> (at: Int64?, updatedAt: Int64?, notes: Int?) {
+      try world.cache.read { reader in
+        let row = try reader.db.first("SELECT created_at, updated_at FROM message WHERE message_id = 4") {
+          ($0.int64(0), $0.int64(1))
+        }
+        return (row?.0, row?.1, try reader.db.first("SELECT count(*) FROM webhook_note") { $0.int(0) })
+      }
+    }
+    let before = world.cache.cursor.sequence
+    let tomorrow = now + 86_400_000
+    try store(ChannelWithMessages.message(4, at: tomorrow, updatedAt: tomorrow), askedAt: before)
+    #expect(try edition() == (tomorrow, tomorrow, 0))
+    try store(message(4, edition: 50), askedAt: before)
+    #expect(try edition() == (tomorrow, tomorrow, 0), "an answer to an older request says nothing")
+    let rows = (1...3).map { message($0) } + [message(4, edition: 50)]
+    let after = world.cache.cursor.sequence
+    try world.list(
+      MessageListing(
+        window: MessageWindow(.newest, older: 100, newer: 0), rows: rows, isWhole: true, askedAt: after))
+    #expect(try edition() == (tomorrow, tomorrow, 1), "a listing may be behind: the message is asked for")
+    try store(message(4, edition: 50), askedAt: after)
+    let healed = try edition()
+    #expect(healed.at == 40 && healed.updatedAt == 50)
+    #expect(try world.cache.read { try $0.lastMessage(of: ChannelKey(1)) } == message(4).position)
+    // A clock that is behind by less than an hour is no reason to take an edit back.
+    let soon = now + 1_800_000
+    try store(message(4, edition: soon), askedAt: world.cache.cursor.sequence)
+    try store(message(4, edition: 60), askedAt: world.cache.cursor.sequence)
+    #expect(try edition().updatedAt == soon)
     let report = try world.cache.check()
     #expect(report.findings.filter { $0.fault == .message }.isEmpty, "\(report.findings)")
   }
