@@ -77,16 +77,18 @@ extension CacheReader {
     }
     guard let row = try rows.next() else { return nil }
     var writer = JSONWriter(capacity: 2048)
-    try write(row, parts, heldAt: view.heldAt, into: &writer)
+    try write(row, parts, lastMessageRule(for: view.user, heldAt: view.heldAt), into: &writer)
     return writer.finish()
   }
 
-  /// Writes one channel's object from a row of `channelColumns`. `heldAt`: if the channel changed since that
-  /// sequence, its last message is not shown.
-  func write(_ row: Row, _ parts: ChannelParts, heldAt: Int64?, into writer: inout JSONWriter) throws {
+  /// Writes one channel's object from a row of `channelColumns`.
+  func write(
+    _ row: Row, _ parts: ChannelParts, _ rule: LastMessageRule, into writer: inout JSONWriter
+  ) throws {
     let own = OwnFields(row, from: 9)
     writer.beginObject()
-    let showsLast = own.showsMessage(at: row.int64(3), version: row.int64(1), heldAt: heldAt)
+    let showsLast = try shows(
+      lastMessageOf: ChannelKey(row.int64(0)), at: row.int64(3), version: row.int64(1), to: own, rule)
     try writeCommon(row, parts, showsLastMessage: showsLast, into: &writer)
     own.write(row.int64(18), row.int64(19), into: &writer)
     writer.field("updated_at", row.int64(8))
@@ -165,10 +167,10 @@ struct OwnFields: ~Copyable {
   var floor: Int64 { row.int64(first + 8) }
   var lastReadAt: Int64 { row.int64(first + 4) }
 
-  /// Whether the user sees the last message: it is not below the floor (B23), and did not change since
-  /// `heldAt`. An invited user sees none.
-  func showsMessage(at time: Int64, version: Int64, heldAt: Int64?) -> Bool {
-    row.bytes(first + 1).first == UInt8(ascii: "j") && time >= floor && version <= heldAt ?? .max
+  /// Whether the user may read a message of that time: it is not below the floor (B23). An invited user may
+  /// read none.
+  func mayReadMessage(at time: Int64) -> Bool {
+    row.bytes(first + 1).first == UInt8(ascii: "j") && time >= floor
   }
 
   func write(_ unread: Int64, _ mentions: Int64, into writer: inout JSONWriter) {

@@ -26,6 +26,7 @@ extension CacheReader {
   ) throws -> ChannelPage {
     let sql = try listSQL(query, of: user, after: after, limit: query.limit + 1, CacheReader.channelColumns)
     let parts = ChannelParts(of: query)
+    let rule = try lastMessageRule(for: user.key, heldAt: user.heldAt)
     var rows = try db.rows(composed: sql.text) { sql.bind(to: $0) }
     var writer = JSONWriter(capacity: 16_384)
     var count = 0
@@ -37,7 +38,7 @@ extension CacheReader {
         hasMore = true
         break
       }
-      try write(row, parts, heldAt: user.heldAt, into: &writer)
+      try write(row, parts, rule, into: &writer)
       isHeld = isHeld || row.int64(1) > user.heldAt ?? .max
       version = max(version, row.int64(1), row.int64(9))
       count += 1

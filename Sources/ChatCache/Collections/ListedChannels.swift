@@ -68,8 +68,9 @@ extension CacheReader {
     var rows = try db.rows(lookup.sql) { lookup.bind(to: $0, channel) }
     guard let row = try rows.next() else { return nil }
     let own = OwnFields(row, from: 0)
-    let showsLast = own.showsMessage(
-      at: row.int64(15), version: row.int64(14), heldAt: rightsLimit(of: lookup.user))
+    let rule = try lastMessageRule(for: lookup.user, heldAt: rightsLimit(of: lookup.user))
+    let showsLast = try shows(
+      lastMessageOf: channel, at: row.int64(15), version: row.int64(14), to: own, rule)
     let counts = try lookupCounts(row, own, channel, lookup)
     writer.beginObject()
     try writeCommon(
@@ -100,15 +101,16 @@ extension CacheReader {
     _ body: (borrowing ListedChannel) throws -> Bool
   ) throws {
     let sql = try listSQL(query, of: user, after: after, limit: limit, CacheReader.channelColumns)
+    let rule = try lastMessageRule(for: user.key, heldAt: user.heldAt)
     var rows = try db.rows(composed: sql.text) { sql.bind(to: $0) }
     while let row = try rows.next() {
-      guard try body(listed(row, query, heldAt: user.heldAt)) else { return }
+      guard try body(listed(row, query, rule)) else { return }
     }
   }
 
-  private func listed(_ row: Row, _ query: ChannelQuery, heldAt: Int64?) throws -> ListedChannel {
+  private func listed(_ row: Row, _ query: ChannelQuery, _ rule: LastMessageRule) throws -> ListedChannel {
     var writer = JSONWriter(capacity: 1024)
-    try write(row, ChannelParts(of: query), heldAt: heldAt, into: &writer)
+    try write(row, ChannelParts(of: query), rule, into: &writer)
     let key = CacheReader.key(row, query.order, from: 20)
     return ListedChannel(url: ExactText(key.channelURL), key: key, object: writer.finish())
   }

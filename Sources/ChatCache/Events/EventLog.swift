@@ -87,6 +87,8 @@ final class LogNotes {
   var tail: (after: Int64, changes: [LoggedChange]?)?
   /// Whether everything is being cleared.
   var isClearing: Bool?
+  /// Whether any message is kept from its sender's views.
+  var isAnyWithheld: Bool?
   /// The newest messages of crowded channels that changed.
   var counted: [ChannelKey: CountedMessages] = [:]
   /// The urls of channels that changed.

@@ -250,6 +250,10 @@ private struct StrictClient {
   private var shown = Shown()
   private var feed = Shown()
   private var lateCursor: String
+  private let list: String
+  private var listCursor: String
+  /// The `data` of the channel's last message, as the list's events left it.
+  private var listed = ""
   private var lateFeed = Shown()
   private var answers = 0
 
@@ -260,6 +264,9 @@ private struct StrictClient {
     cursor = open.text("cursor")
     feedCursor = world.ask("/v1/events?since=now").text("cursor")
     lateCursor = feedCursor
+    let opened = world.post("/v1/channel-collections", "{}")
+    list = "/v1/channel-collections/\(opened.text("id"))"
+    listCursor = opened.text("cursor")
     shown = try Self.view(open)
   }
 
@@ -310,7 +317,7 @@ private struct StrictClient {
   }
 
   /// A page and a single message beside the outbox.
-  private func pages() throws -> String? {
+  private mutating func pages() throws -> String? {
     let page = world.ask(
       "/v1/channels/general/messages?limit=100", extra: ["Cache-Control": "only-if-cached"])
     var all = Shown()
@@ -323,11 +330,35 @@ private struct StrictClient {
       }
     }
     if let twin = all.twin { return "a page shows \(twin), which is unsent: \(page.body) \(outbox.body)" }
+    if let wrong = try lists(all) { return wrong }
     if let name = all.pending.keys.min() {
       let one = world.ask("/v1/channels/general/messages/request_id:\(name)")
       if one.status != 200 || !one.text("message_id").isEmpty { return "\(name) is \(one.body)" }
     }
     return nil
+  }
+
+  /// The channel, alone and in a list that followed its events.
+  private mutating func lists(_ all: Shown) throws -> String? {
+    func last(_ channel: JSONValue?) -> String { channel?["last_message"]?["data"]?.string ?? "" }
+    let alone = world.ask("/v1/channels/general")
+    let shown = try JSONParser().parse(alone.body) { last($0) }
+    if !shown.isEmpty, all.pending.values.contains(shown) {
+      return "the channel's last message \(shown) is unsent, too"
+    }
+    let fresh = try JSONParser().parse(world.ask(list).body) { last($0["channels"]?.items.first { _ in true }) }
+    let events = world.ask("\(list)/events?since=\(listCursor)&wait=0")
+    listCursor = events.text("cursor")
+    let before = listed
+    listed = try JSONParser().parse(events.body) { json in
+      var told = before
+      for event in json["events"]?.items ?? JSONValue.Items() {
+        if let channel = event["channels"]?.items.first(where: { _ in true }) { told = last(channel) }
+      }
+      return told
+    }
+    return fresh == shown && listed == shown
+      ? nil : "the last message is \(shown), in the list \(fresh), and its events made \(listed) of it"
   }
 
   /// The messages that are still unsent; nil: none.
