@@ -87,9 +87,10 @@ extension CacheReader {
   ) throws {
     let own = OwnFields(row, from: 9)
     writer.beginObject()
-    let showsLast = try shows(
-      lastMessageOf: ChannelKey(row.int64(0)), at: row.int64(3), version: row.int64(1), to: own, rule)
-    try writeCommon(row, parts, showsLastMessage: showsLast, into: &writer)
+    let last = try lastMessage(
+      of: ChannelKey(row.int64(0)), at: row.int64(3), version: row.int64(1), to: own, rule)
+    try writeCommon(row, parts, showsLastMessage: last.isCommon, into: &writer)
+    last.writeEarlier(into: &writer)
     own.write(row.int64(18), row.int64(19), into: &writer)
     writer.field("updated_at", row.int64(8))
     writer.endObject()

@@ -69,12 +69,12 @@ extension CacheReader {
     guard let row = try rows.next() else { return nil }
     let own = OwnFields(row, from: 0)
     let rule = try lastMessageRule(for: lookup.user, heldAt: rightsLimit(of: lookup.user))
-    let showsLast = try shows(
-      lastMessageOf: channel, at: row.int64(15), version: row.int64(14), to: own, rule)
+    let last = try lastMessage(of: channel, at: row.int64(15), version: row.int64(14), to: own, rule)
     let counts = try lookupCounts(row, own, channel, lookup)
     writer.beginObject()
     try writeCommon(
-      of: channel, ChannelParts(of: lookup.query), showsLastMessage: showsLast, into: &writer)
+      of: channel, ChannelParts(of: lookup.query), showsLastMessage: last.isCommon, into: &writer)
+    last.writeEarlier(into: &writer)
     own.write(counts.unread, counts.mentions, into: &writer)
     writer.field("updated_at", row.int64(16))
     writer.endObject()
