@@ -53,19 +53,20 @@ extension CacheReader {
   private func isAnyWithheld() throws -> Bool {
     if let known = notes?.isAnyWithheld { return known }
     // All users' keys are positive: the condition makes it a search that ends at the first entry.
-    let isAny = try db.first(
-      """
-      SELECT 1
-      WHERE EXISTS (SELECT 1 FROM withheld WHERE user > 0)
-        OR EXISTS (
-          SELECT 1
-          FROM outbox INDEXED BY outbox_taken_back
-          WHERE user > 0 AND is_cancel_wanted = 1 AND target_id IS NOT NULL
-        )
-      """
-    ) { _ in
-      true
-    } ?? false
+    let isAny =
+      try db.first(
+        """
+        SELECT 1
+        WHERE EXISTS (SELECT 1 FROM withheld WHERE user > 0)
+          OR EXISTS (
+            SELECT 1
+            FROM outbox INDEXED BY outbox_taken_back
+            WHERE user > 0 AND is_cancel_wanted = 1 AND target_id IS NOT NULL
+          )
+        """
+      ) { _ in
+        true
+      } ?? false
     notes?.isAnyWithheld = isAny
     return isAny
   }

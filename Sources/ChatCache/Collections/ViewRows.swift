@@ -50,6 +50,18 @@ extension CacheReader {
     try time(of: message, in: channel).map { Position(createdAt: $0, messageID: message) }
   }
 
+  /// The sequence of the log at which a stored message last changed.
+  func version(of message: Int64, in channel: ChannelKey) throws -> Int64? {
+    try db.first(
+      "SELECT version FROM message INDEXED BY message_by_id WHERE channel = ?1 AND message_id = ?2"
+    ) {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, message)
+    } _: {
+      $0.int64(0)
+    }
+  }
+
   /// The position of the newest stored message.
   package func newestPosition(in channel: ChannelKey) throws -> Position? {
     try db.first(

@@ -199,22 +199,24 @@ extension CacheReader {
     }
   }
 
-  /// The messages that were withheld from that user and that a change after `sequence` shows (B38).
-  package func messagesReleased(to user: UserKey, after sequence: Int64) throws -> Set<Int64> {
-    if let tail = try tail(after: sequence) {
-      let released = tail.filter { $0.change.kind == .messages && $0.change.user == user }
-      return Set(released.compactMap { $0.change.stretch?.lowerBound.messageID })
+  /// The changes after `sequence` that show withheld messages to that user alone (B38), oldest first.
+  package func releases(to user: UserKey, after sequence: Int64) throws -> [LoggedChange] {
+    try db.all(
+      """
+      SELECT
+        seq, at, kind, source, channel, user, collection, from_at, from_id, to_at, to_id,
+        reference, detail
+      FROM event INDEXED BY event_by_user
+      WHERE user = ?1 AND seq > ?2 AND kind = ?3
+      ORDER BY seq
+      """
+    ) {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, sequence)
+      $0.bind(3, ChangeKind.messages.rawValue)
+    } _: {
+      try CacheReader.change($0)
     }
-    return Set(
-      try db.all(
-        "SELECT from_id FROM event INDEXED BY event_by_user WHERE user = ?1 AND seq > ?2 AND kind = ?3"
-      ) {
-        $0.bind(1, user.rawValue)
-        $0.bind(2, sequence)
-        $0.bind(3, ChangeKind.messages.rawValue)
-      } _: {
-        $0.int64(0)
-      })
   }
 
   /// Passes the users of this cache who are in the channel to `body`, `count` at a time.

@@ -77,7 +77,7 @@ struct MessageBatch {
 
   /// The sequence of the event that holds this message. `isFirst`: it is new to all users here. `next` gives
   /// the sequence of a further event.
-  fileprivate mutating func sequence(
+  mutating func sequence(
     for record: MessageRecord, isFirst: Bool, next: () -> Int64
   ) -> Int64 {
     let age: MessageAge =
@@ -152,8 +152,10 @@ extension CacheWriter {
     case .same: return
     case .known(let row):
       switch row.order(of: record, askedAt: askedAt, from: answer, now: now) {
-      case .older: return
-      case .unclear: if try noteToFetch(record.messageID, in: batch.channel) { return }
+      case .older: return try nameStored(record, at: row.counted.position, &batch)
+      case .unclear:
+        let isNoted = try noteToFetch(record.messageID, in: batch.channel)
+        if isNoted || row.updatedAt > record.updatedAt { return }
       case .newer: break
       }
       if row.counted.position != record.position {

@@ -95,6 +95,33 @@ extension CacheWriter {
     return named
   }
 
+  /// Adds the id of the request that sent the message to the stored message, which is newer than the answer
+  /// that names it. Without the id a client would show the message beside its unsent one (B38).
+  func nameStored(
+    _ record: MessageRecord, at position: Position, _ batch: inout MessageBatch
+  ) throws {
+    guard let request = RequestID(record.requestID), position == record.position,
+      let body = try reader.body(at: position, in: batch.channel)
+    else { return }
+    let named = try Fields.lay(Array("\"request_id\":\"\(request)\"".utf8), over: body)
+    guard named != body else { return }
+    let sequence = batch.sequence(for: record, isFirst: false, next: takeSequence)
+    try db.run(
+      """
+      UPDATE message
+      SET body = ?4, version = ?5
+      WHERE channel = ?1 AND created_at = ?2 AND message_id = ?3
+      """
+    ) {
+      $0.bind(1, batch.channel.rawValue)
+      $0.bind(2, position.createdAt)
+      $0.bind(3, position.messageID)
+      $0.bind(4, copyOf: named)
+      $0.bind(5, sequence)
+    }
+    batch.bytes += Int64(named.count - body.count)
+  }
+
   private func sender(_ user: UserID, _ senders: inout UnsentSenders) throws -> UserKey? {
     if let known = senders.users[user] { return known }
     let key = try reader.userKey(of: user)
@@ -117,13 +144,24 @@ extension CacheWriter {
     }
   }
 
-  /// Stops withholding the message: the user's views may show it.
-  func release(_ message: Int64, of user: UserKey, in channel: ChannelKey) throws {
+  /// Stops withholding the message: the user's views may show it. False: it was not withheld.
+  @discardableResult
+  func release(_ message: Int64, of user: UserKey, in channel: ChannelKey) throws -> Bool {
     try db.run("DELETE FROM withheld WHERE user = ?1 AND channel = ?2 AND message_id = ?3") {
       $0.bind(1, user.rawValue)
       $0.bind(2, channel.rawValue)
       $0.bind(3, message)
-    }
+    } > 0
+  }
+
+  /// Tells the user of a message that was withheld, as it is stored now.
+  func show(
+    _ message: Int64, to user: UserKey, in channel: ChannelKey, _ source: ChangeSource
+  ) throws {
+    guard let position = try reader.position(of: message, in: channel) else { return }
+    var change = Change(.messages, source, channel: channel, user: user)
+    change.stretch = position...position
+    try append(change)
   }
 
   /// Shows the messages that were withheld from the user in the channel, if no send there waits for its
@@ -152,9 +190,9 @@ extension CacheWriter {
   }
 
   private func release(of user: UserKey, in channel: ChannelKey, before moment: Int64) throws {
-    let positions = try db.reading.all(
+    let messages = try db.reading.all(
       """
-      SELECT created_at, message_id
+      SELECT message_id
       FROM withheld
       WHERE user = ?1 AND channel = ?2 AND until <= ?3
       ORDER BY created_at, message_id
@@ -164,18 +202,27 @@ extension CacheWriter {
       $0.bind(2, channel.rawValue)
       $0.bind(3, moment)
     } _: {
-      Position(createdAt: $0.int64(0), messageID: $0.int64(1))
+      $0.int64(0)
     }
-    for position in positions {
-      try release(position.messageID, of: user, in: channel)
-      var change = Change(.messages, .messageReceived, channel: channel, user: user)
-      change.stretch = position...position
-      try append(change)
+    for message in messages {
+      try release(message, of: user, in: channel)
+      try show(message, to: user, in: channel, .messageReceived)
     }
   }
 }
 
 extension CacheReader {
+  /// The fields of a stored message, without braces.
+  fileprivate func body(at position: Position, in channel: ChannelKey) throws -> [UInt8]? {
+    try db.first("SELECT body FROM message WHERE channel = ?1 AND created_at = ?2 AND message_id = ?3") {
+      $0.bind(1, channel.rawValue)
+      $0.bind(2, position.createdAt)
+      $0.bind(3, position.messageID)
+    } _: {
+      Array($0.bytes(0))
+    }
+  }
+
   /// The row of a request in a lane.
   func row(of request: RequestID, in laneKey: OutboxLaneKey) throws -> Int64? {
     try db.first(

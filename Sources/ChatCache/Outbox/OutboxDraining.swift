@@ -235,10 +235,7 @@ extension CacheWriter {
       try noteError(message, of: ended.job.row)
     }
     guard case .success(let message) = ended.outcome else { return ended.outcome }
-    if let message, let channel = try reader.channelKey(of: laneKey.channel) {
-      try release(message, of: laneKey.user, in: channel)
-    }
-    for record in ended.messages { try store(record, in: laneKey.channel, ended.job.source) }
+    try store(ended.messages, of: ended.job, sent: message, in: laneKey)
     if let sent = ended.messages.first {
       try sendEdit(edited, of: ended.job.requestID, missingIn: sent, in: laneKey)
     }
@@ -246,6 +243,23 @@ extension CacheWriter {
       try delete(message: target, in: laneKey.channel, .messageDeleted)
     }
     return ended.outcome
+  }
+
+  /// Stores the messages of a job's answer. `message`: the one that the job's row became, which is withheld
+  /// no longer.
+  private func store(
+    _ messages: [MessageRecord], of job: OutboxJob, sent message: Int64?, in laneKey: OutboxLaneKey
+  ) throws {
+    let channel = try reader.channelKey(of: laneKey.channel)
+    var isReleased = false
+    if let message, let channel { isReleased = try release(message, of: laneKey.user, in: channel) }
+    let before = isReleased ? try reader.lastChange() : 0
+    for record in messages { try store(record, in: laneKey.channel, job.source) }
+    // The answer may be older than what is stored of the message. Then storing it has told nothing.
+    guard isReleased, let message, let channel, let version = try reader.version(of: message, in: channel),
+      version <= before
+    else { return }
+    try show(message, to: laneKey.user, in: channel, .messageSent)
   }
 }
 

@@ -32,12 +32,8 @@ extension CacheWriter {
 
   /// Shows the sender a message that was canceled too late and that the upstream refused to delete.
   private func showAfterAll(_ message: Int64, _ laneKey: OutboxLaneKey) throws {
-    guard let channel = try reader.channelKey(of: laneKey.channel),
-      let position = try reader.position(of: message, in: channel)
-    else { return }
-    var change = Change(.messages, .messageSent, channel: channel, user: laneKey.user)
-    change.stretch = position...position
-    try append(change)
+    guard let channel = try reader.channelKey(of: laneKey.channel) else { return }
+    try show(message, to: laneKey.user, in: channel, .messageSent)
   }
 
   /// Appends an event for the sender.

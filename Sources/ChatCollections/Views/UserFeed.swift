@@ -22,6 +22,8 @@ package struct UserFeed: Sendable {
     guard let user = try reader.cachedUser(user) else { throw ViewError.notFound }
     let until = max(until, since)
     let log = try reader.changes(for: user.key, after: since, limit: Self.changesLookedAt)
+    let later = log.isWhole ? [] : try reader.releases(to: user.key, after: log.end)
+    let releases = Releases(log.changes + later)
     var end = log.isWhole ? until : min(log.end, until)
     var json = JSONWriter(capacity: 4096)
     var (entries, previous) = (0, since)
@@ -36,7 +38,7 @@ package struct UserFeed: Sendable {
       }
       let before = json.buffer.count
       let tellsCounts = logged.change.kind == .outbox && counted.insert(logged.change.channel).inserted
-      let more = try write(logged, reader, user, connection, tellsCounts, into: &json)
+      let more = try write(logged, reader, user, connection, releases, tellsCounts, into: &json)
       if json.buffer.count > room || entries + more > Limits.eventEntries, before > 0 {
         // An answer ends before the change that does not fit.
         json.buffer.truncate(to: before)
@@ -74,11 +76,35 @@ package struct UserFeed: Sendable {
     }
   }
 
+  /// The last change that showed each withheld message to the user alone (B38). The changes before it do not
+  /// tell of the message, so that it is told once.
+  private struct Releases {
+    private struct Message: Hashable {
+      let channel: ChannelKey
+      let id: Int64
+    }
+
+    private var sequences: [Message: Int64] = [:]
+
+    /// The releases among these changes, which are ordered.
+    init(_ changes: [LoggedChange]) {
+      for logged in changes where logged.change.kind == .messages && logged.change.user != nil {
+        guard let channel = logged.change.channel, let stretch = logged.change.stretch else { continue }
+        sequences[Message(channel: channel, id: stretch.lowerBound.messageID)] = logged.sequence
+      }
+    }
+
+    /// Whether a change after `sequence` tells of that message.
+    func follow(_ sequence: Int64, for id: Int64, in channel: ChannelKey) -> Bool {
+      sequences.isEmpty ? false : sequences[Message(channel: channel, id: id), default: 0] > sequence
+    }
+  }
+
   /// Writes one event and returns the number of its entries; 0: there is nothing to tell. `tellsCounts`: this
   /// answer has no `outbox.changed` for the channel yet.
   private func write(
     _ logged: LoggedChange, _ reader: CacheReader, _ user: CachedUser, _ connection: ClientConnection,
-    _ tellsCounts: Bool, into json: inout JSONWriter
+    _ releases: Releases, _ tellsCounts: Bool, into json: inout JSONWriter
   ) throws -> Int {
     let (change, sequence) = (logged.change, logged.sequence)
     guard let key = change.channel else { return writeConnection(logged, connection, into: &json) }
@@ -92,7 +118,7 @@ package struct UserFeed: Sendable {
     }
     try reader.requireKnownRights(in: view)
     switch change.kind {
-    case .messages: return try writeMessages(change, sequence, reader, view, into: &json)
+    case .messages: return try writeMessages(change, sequence, releases, reader, view, into: &json)
     case .messageDeleted: return try writeDeleted(change, view, reader, of: user.key, into: &json)
     case .channel, .membership, .floor, .membershipGained:
       if change.detail == Change.readsOn || change.readingMember == ExactText(self.user.text) {
@@ -138,26 +164,24 @@ package struct UserFeed: Sendable {
   }
 
   private func writeMessages(
-    _ change: Change, _ sequence: Int64, _ reader: CacheReader, _ view: ChannelView,
+    _ change: Change, _ sequence: Int64, _ releases: Releases, _ reader: CacheReader, _ view: ChannelView,
     into json: inout JSONWriter
   ) throws -> Int {
     // No client has a copy of an old message that the cache stores only now: no event tells of it.
     guard view.isJoined, let stretch = change.stretch, change.age != .old else { return 0 }
-    // A message that was withheld is told by the later change for this user alone, and not by this one, too.
-    let released = change.user == nil ? try reader.messagesReleased(to: view.user, after: sequence) : []
     var filter = MessageQuery()
     filter.replies = .all
     filter.parts = [.reactions, .metaarray, .threadInfo]
     var items = JSONWriter(capacity: 1024)
     var count = 0
-    // A change for one user alone shows messages that were withheld. They keep the version with which they
-    // were stored.
+    // A change for one user alone shows a message that was withheld. It keeps the version with which it was
+    // stored. If it changed after that, a later change tells of it.
     let version = change.user == nil ? sequence : nil
     try reader.eachRow(of: stretch, version: version, filter: filter, in: view) { row in
       guard row.isShown else { return true }
-      guard row.position.createdAt >= view.floorAt, !released.contains(row.position.messageID) else {
-        return true
-      }
+      guard row.position.createdAt >= view.floorAt, row.version <= sequence,
+        !releases.follow(sequence, for: row.position.messageID, in: view.channel)
+      else { return true }
       items.splice(row.object.bytes)
       count += 1
       return count < Limits.eventEntries

@@ -52,7 +52,7 @@ enum ChannelReading {
     guard let message = json["last_message"] else { return .absent }
     if message.isNull { return .none }
     guard message.kind == .object, message["message_id"] != nil else { return .none }
-    do { return .message(try MessageReading.record(message, in: url)) } catch {
+    do { return .message(try MessageReading.record(message, foundIn: url)) } catch {
       // The channel is stored without a last message that cannot be read. The listing of the channel's
       // messages reads that message again and reports it.
       return .absent

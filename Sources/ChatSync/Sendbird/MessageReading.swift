@@ -5,12 +5,17 @@ import Platform
 
 /// Turns the server's message into a record: names mapped, ids as texts, optional parts beside the body.
 enum MessageReading {
-  /// Reads one message of the channel `url`, which the answer may leave out. A message that names another
-  /// channel is unreadable: the members of this one may not see it.
-  static func record(_ json: JSONValue, in url: ChannelURL) throws -> MessageRecord {
-    if let named = json["channel_url"]?.utf8, !named.elementsEqual(url.text.utf8) {
-      throw Unreadable(field: "channel_url")
+  /// Reads one message that was asked for in the channel `url`. A message that names another channel is
+  /// unreadable: the members of this one may not see it.
+  static func record(_ json: JSONValue, foundIn url: ChannelURL) throws -> MessageRecord {
+    if let named = json["channel_url"]?.utf8, !named.isEmpty, !named.elementsEqual(url.text.utf8) {
+      throw Unreadable(field: "channel_url", fault: "is that of another channel")
     }
+    return try record(json, in: url)
+  }
+
+  /// Reads one message of the channel `url`, which the answer may leave out.
+  static func record(_ json: JSONValue, in url: ChannelURL) throws -> MessageRecord {
     guard let id = id(json) else { throw Unreadable(field: "message_id") }
     guard let createdAt = json["created_at"]?.milliseconds ?? json["ts"]?.milliseconds else {
       throw Unreadable(field: "created_at")

@@ -13,8 +13,9 @@ import Platform
 /// Thrown for an item of an answer that cannot be read, with the field at fault.
 struct Unreadable: Error, CustomStringConvertible {
   let field: StaticString
+  var fault: StaticString = "is missing, of a wrong type or out of range"
 
-  var description: String { "\(field) is missing, of a wrong type, out of range or of another channel" }
+  var description: String { "\(field) \(fault)" }
 }
 
 extension JSONValue {

@@ -175,7 +175,7 @@ package final class SendbirdUpstream: Upstream {
   package func message(
     _ id: Int64, in url: ChannelURL, _ importance: Importance
   ) async throws -> MessageRecord {
-    try await get(.message(id, in: url), importance) { try MessageReading.record($0, in: url) }
+    try await get(.message(id, in: url), importance) { try MessageReading.record($0, foundIn: url) }
   }
 
   /// See `Upstream`.
@@ -202,7 +202,7 @@ package final class SendbirdUpstream: Upstream {
   private static func messages(
     _ list: JSONValue, in url: ChannelURL, of endpoint: Endpoint
   ) -> ReadItems<MessageRecord, Int64> {
-    ReadItems(list, of: endpoint, name: MessageReading.id) { try MessageReading.record($0, in: url) }
+    ReadItems(list, of: endpoint, name: MessageReading.id) { try MessageReading.record($0, foundIn: url) }
   }
 
   /// The names in a changelog's `deleted`.

@@ -32,6 +32,8 @@ import Testing
         Issue.record("seed \(seed), \(kind), at the end: \(broken)")
         return
       }
+      let report = try story.world.cache.check()
+      #expect(report.findings.isEmpty, "seed \(seed), \(kind): \(report.findings)")
     }
   }
 }
@@ -74,7 +76,7 @@ private final class SendingStory {
   func step(_ step: Int) throws -> String {
     wall.withLock { $0 += 3 }
     if takesBack, Int.random(in: 0..<4, using: &random) == 0 { return try takeBack() }
-    switch Int.random(in: 0..<10, using: &random) {
+    switch Int.random(in: 0..<11, using: &random) {
     case 0..<3:
       #expect(world.send("r\(step)", #","data":"\#(step)""#).status == 202)
       return "a send"
@@ -82,6 +84,7 @@ private final class SendingStory {
     case 5..<7: return try answer()
     case 7: return try hear(of: Int.random(in: 0..<max(1, unlisted.count), using: &random))
     case 8: return try hear(of: unlisted.count - 1)
+    case 9: return try edit()
     default:
       let sender = Bool.random(using: &random) ? "bob" : "alice"
       arrive(from: sender, request: "", data: "\(sender)'s other device \(step)")
@@ -175,6 +178,21 @@ private final class SendingStory {
       unlisted.removeAll { $0.messageID == message }
       return EndedOutboxJob(job, .success(message: nil))
     }
+  }
+
+  /// Edits a message of alice's elsewhere and lists it. An answer under way has its older state.
+  private func edit() throws -> String {
+    let known = upstream.indices.filter { index in
+      upstream[index].sender == "alice" && !unlisted.contains { $0.messageID == upstream[index].messageID }
+    }
+    guard let index = known.randomElement(using: &random) else { return "nothing to edit" }
+    upstream[index].updatedAt += 1
+    var json = JSONWriter()
+    json.field("edition", upstream[index].updatedAt)
+    upstream[index].body = try Fields.lay(json.finish().array, over: upstream[index].body)
+    let record = upstream[index]
+    try world.cache.write { _ = try $0.store(record, in: ChannelURL("general"), .messageUpdated) }
+    return "an edit of \(record.messageID)"
   }
 
   /// Lists a message, as after a webhook.
@@ -345,7 +363,9 @@ private struct StrictClient {
     let shown = try JSONParser().parse(alone.body) { last($0) }
     let newest = all.messages.max { Int($0.key)! < Int($1.key)! }?.value ?? ""
     if shown != newest { return "the channel's last message is \(shown), and the page's is \(newest)" }
-    let fresh = try JSONParser().parse(world.ask(list).body) { last($0["channels"]?.items.first { _ in true }) }
+    let fresh = try JSONParser().parse(world.ask(list).body) { json in
+      last(json["channels"]?.items.first { _ in true })
+    }
     let events = world.ask("\(list)/events?since=\(listCursor)&wait=0")
     listCursor = events.text("cursor")
     let before = listed
