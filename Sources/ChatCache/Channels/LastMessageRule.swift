@@ -2,7 +2,8 @@ import ChatModel
 import JSON
 import SQLite
 
-/// What decides, besides the membership, whether a user is shown a channel's last message.
+/// Says of a user whether channels are shown with their last message, as far as that does not depend on the
+/// channel.
 struct LastMessageRule {
   let user: UserKey
   /// If the channel changed since that sequence, its last message is not shown, because it is not known
@@ -39,15 +40,20 @@ extension CacheReader {
     LastMessageRule(user: user, heldAt: heldAt, isAnyWithheld: try isAnyWithheld())
   }
 
-  /// What the user with these own fields is shown as the channel's last message. `time`: that of the
-  /// channel's last message. `version`: the channel's.
+  /// Returns which message the channel's object has as the last one for the rule's user. `time`: when the
+  /// channel's last message was created. `version`: the channel's version. `own`: the user's fields there.
   func lastMessage(
     of channel: ChannelKey, at time: Int64, version: Int64, to own: borrowing OwnFields,
     _ rule: LastMessageRule
   ) throws -> ShownLastMessage {
     guard own.mayReadMessage(at: time), version <= rule.heldAt ?? .max else { return .none }
-    guard try rule.isAnyWithheld && isLastWithheld(in: channel, from: rule.user) else { return .common }
-    return try newestShown(in: channel, to: rule.user, from: own.floor).map { .earlier($0) } ?? .none
+    guard rule.isAnyWithheld, let last = try lastMessage(of: channel), let url = try url(of: channel) else {
+      return .common
+    }
+    let withheld = try withheld(from: rule.user, in: channel, named: url)
+    guard withheld.contains(last.messageID) else { return .common }
+    let earlier = try newestMessage(in: channel, except: withheld, from: own.floor)
+    return earlier.map { .earlier($0) } ?? .none
   }
 
   private func isAnyWithheld() throws -> Bool {
@@ -71,81 +77,34 @@ extension CacheReader {
     return isAny
   }
 
-  /// Whether the channel's last message may be the answer to a send of the user that is under way, or was
-  /// taken back: the user's views do not show it (B38, B44).
-  private func isLastWithheld(in channel: ChannelKey, from user: UserKey) throws -> Bool {
-    try db.first(
-      """
-      SELECT 1
-      FROM channel AS c
-      WHERE c.id = ?1
-        AND (
-          EXISTS (
-            SELECT 1
-            FROM withheld
-            WHERE user = ?2 AND channel = c.id AND message_id = c.last_message_id
-          )
-          OR EXISTS (
-            SELECT 1
-            FROM outbox INDEXED BY outbox_taken_back
-            WHERE user = ?2
-              AND channel_url = c.channel_url
-              AND target_id = c.last_message_id
-              AND is_cancel_wanted = 1
-              AND kind IN ('message', 'file')
-          )
-        )
-      """
-    ) {
-      $0.bind(1, channel.rawValue)
-      $0.bind(2, user.rawValue)
-    } _: { _ in
-      true
-    } ?? false
-  }
-  /// The newest of the channel's newest messages that is not withheld from the user, without braces. `floor`:
-  /// the user may not see older ones.
-  private func newestShown(
-    in channel: ChannelKey, to user: UserKey, from floor: Int64
+  /// The newest message of the channel that the user may see, without braces. `floor`: the user may not see
+  /// messages before this moment. It looks at the newest stored messages only.
+  private func newestMessage(
+    in channel: ChannelKey, except withheld: Set<Int64>, from floor: Int64
   ) throws -> [UInt8]? {
-    try db.first(
+    var rows = try db.rows(
       """
-      SELECT m.body
+      SELECT m.message_id, m.body
       FROM (
         SELECT message_id, created_at, version, parent_id, flags, body
         FROM message
-        WHERE channel = ?1 AND created_at >= ?3
+        WHERE channel = ?1 AND created_at >= ?2
         ORDER BY created_at DESC, message_id DESC
-        LIMIT ?4
+        LIMIT ?3
       ) AS m
       JOIN channel AS c ON c.id = ?1
-      WHERE m.version > coalesce(c.cleared_version, 0)
-        AND (m.parent_id IS NULL OR m.flags & 2)
-        AND NOT EXISTS (
-          SELECT 1
-          FROM withheld
-          WHERE user = ?2 AND channel = ?1 AND message_id = m.message_id
-        )
-        AND NOT EXISTS (
-          SELECT 1
-          FROM outbox INDEXED BY outbox_taken_back
-          WHERE user = ?2
-            AND channel_url = c.channel_url
-            AND target_id = m.message_id
-            AND is_cancel_wanted = 1
-            AND kind IN ('message', 'file')
-        )
+      WHERE m.version > coalesce(c.cleared_version, 0) AND (m.parent_id IS NULL OR m.flags & 2)
       ORDER BY m.created_at DESC, m.message_id DESC
-      LIMIT 1
       """
     ) {
       $0.bind(1, channel.rawValue)
-      $0.bind(2, user.rawValue)
-      $0.bind(3, floor)
-      $0.bind(4, CacheReader.mostLookedAt)
-    } _: {
-      Array($0.bytes(0))
+      $0.bind(2, floor)
+      $0.bind(3, CacheReader.mostLookedAt)
     }
+    while let row = try rows.next() {
+      if !withheld.contains(row.int64(0)) { return Array(row.bytes(1)) }
+    }
+    return nil
   }
 
   private static let mostLookedAt = 200

@@ -29,7 +29,7 @@ extension CacheReader {
     guard view.isOfItsOwn else { return nil }
     var pending = PendingChanges()
     pending.fragments = try fragments(in: OutboxLaneKey(user: view.user, channel: view.url), of: message)
-    pending.withheld = try withheld(in: view, of: message)
+    pending.withheld = try withheld(from: view.user, in: view.channel, named: view.url, of: message)
     if try isHeld(message, in: view) { pending.withheld.insert(message) }
     return pending
   }
@@ -43,7 +43,8 @@ extension CacheReader {
     let laneKey = OutboxLaneKey(user: view.user, channel: view.url)
     pending.isPartial = try pendingTargets(in: laneKey, limit: most + 1) > most
     if !pending.isPartial { pending.fragments = try fragments(in: laneKey) }
-    pending.withheld = try withheld(in: view, of: nil).union(heldMessages(in: view))
+    pending.withheld = try withheld(from: view.user, in: view.channel, named: view.url)
+      .union(heldMessages(in: view))
     return pending
   }
 
@@ -68,8 +69,12 @@ extension CacheReader {
     } ?? 0
   }
 
-  private func withheld(in view: ChannelView, of message: Int64?) throws -> Set<Int64> {
-    let taken = try takenBack(in: view, of: message)
+  /// The channel's messages that the user's views do not show: they may be the answer to a send under way
+  /// (B38), or were taken back (B44). `message`: look for this one alone.
+  func withheld(
+    from user: UserKey, in channel: ChannelKey, named url: ChannelURL, of message: Int64? = nil
+  ) throws -> Set<Int64> {
+    let taken = try takenBack(by: user, in: url, of: message)
     return Set(
       try db.all(
         """
@@ -78,8 +83,8 @@ extension CacheReader {
         WHERE user = ?1 AND channel = ?2 AND (?3 IS NULL OR message_id = ?3)
         """
       ) {
-        $0.bind(1, view.user.rawValue)
-        $0.bind(2, view.channel.rawValue)
+        $0.bind(1, user.rawValue)
+        $0.bind(2, channel.rawValue)
         $0.bind(3, message)
       } _: {
         $0.int64(0)
@@ -89,7 +94,7 @@ extension CacheReader {
 
   /// Messages that arrived although their sender canceled them, and that are to be deleted upstream. Views
   /// show only the canceled unsent row (B38, B44).
-  private func takenBack(in view: ChannelView, of message: Int64?) throws -> [Int64] {
+  private func takenBack(by user: UserKey, in url: ChannelURL, of message: Int64?) throws -> [Int64] {
     try db.all(
       """
       SELECT target_id
@@ -101,8 +106,8 @@ extension CacheReader {
         AND kind IN ('message', 'file')
       """
     ) {
-      $0.bind(1, view.user.rawValue)
-      $0.bind(2, view.url.text)
+      $0.bind(1, user.rawValue)
+      $0.bind(2, url.text)
       $0.bind(3, message ?? .min)
       $0.bind(4, message ?? .max)
     } _: {

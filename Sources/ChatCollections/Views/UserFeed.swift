@@ -96,7 +96,7 @@ package struct UserFeed: Sendable {
 
     /// Whether a change after `sequence` tells of that message.
     func follow(_ sequence: Int64, for id: Int64, in channel: ChannelKey) -> Bool {
-      sequences.isEmpty ? false : sequences[Message(channel: channel, id: id), default: 0] > sequence
+      sequences[Message(channel: channel, id: id), default: 0] > sequence
     }
   }
 
