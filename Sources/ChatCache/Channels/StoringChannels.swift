@@ -88,7 +88,11 @@ extension CacheWriter {
     switch last {
     case .absent: break
     case .none: try setLastMessage(nil, of: channel, version: sequence)
-    case .message(let message): try setLastMessage(message, of: channel, version: sequence)
+    case .message(let message):
+      if try reader.lastMessage(of: channel) != message.position {
+        try noteUnlisted(message, in: channel, named: record.url)
+      }
+      try setLastMessage(message, of: channel, version: sequence)
     }
     return channel
   }
@@ -150,6 +154,7 @@ extension CacheWriter {
     _ = try storeMembers(record, of: channel)
     if let receipts = record.readReceipts { _ = try store(receipts, joined: nil, of: channel) }
     if case .message(let message) = record.lastMessage {
+      try noteUnlisted(message, in: channel, named: record.url)
       try setLastMessage(message, of: channel, version: 0)
     }
     return channel

@@ -29,6 +29,7 @@ extension CacheWriter {
     let laneKey = OutboxLaneKey(user: user, channel: url)
     if let request = RequestID(record.requestID) {
       guard isAnyUnsent, let id = try reader.row(of: request, in: laneKey) else {
+        try release(record.messageID, of: user, in: batch.channel)
         return try noteLateAnswer(record.messageID, to: request, in: laneKey)
       }
       let moment = try outboxMoment()
@@ -42,6 +43,22 @@ extension CacheWriter {
     } else if isNew, isAnyUnsent, try reader.hasUnansweredMessage(in: laneKey) {
       try withhold(record, from: user, in: batch.channel)
     }
+  }
+
+  /// Called when an answer about the channel told of a last message that the cache has not listed. If the
+  /// message may come from a send under way, it is withheld from its sender's views, as after a listing.
+  func noteUnlisted(_ record: MessageRecord, in channel: ChannelKey, named url: ChannelURL) throws {
+    guard try reader.hasUnsent(), let user = try reader.userKey(of: UserID(record.sender)),
+      try reader.time(of: record.messageID, in: channel) == nil
+    else { return }
+    let laneKey = OutboxLaneKey(user: user, channel: url)
+    let mayBeAnswer =
+      if let request = RequestID(record.requestID) {
+        try reader.row(of: request, in: laneKey) != nil
+      } else {
+        try reader.hasUnansweredMessage(in: laneKey) && !reader.isClaimed(record.messageID, by: user)
+      }
+    if mayBeAnswer { try withhold(record, from: user, in: channel) }
   }
 
   /// Stores which message the request sent, if its unsent row was removed while under way. A repetition of
@@ -154,11 +171,15 @@ extension CacheWriter {
     } > 0
   }
 
-  /// Tells the user of a message that was withheld, as it is stored now.
+  /// Tells the user of a message that was withheld, as it is stored now. If it is not listed yet, it is shown
+  /// only as the channel's last one.
   func show(
     _ message: Int64, to user: UserKey, in channel: ChannelKey, _ source: ChangeSource
   ) throws {
-    guard let position = try reader.position(of: message, in: channel) else { return }
+    guard let position = try reader.position(of: message, in: channel) else {
+      guard try reader.lastMessage(of: channel)?.messageID == message else { return }
+      return _ = try append(Change(.membership, source, channel: channel, user: user))
+    }
     var change = Change(.messages, source, channel: channel, user: user)
     change.stretch = position...position
     try append(change)
