@@ -11,6 +11,8 @@ package struct ViewRow: ~Copyable {
   package let position: Position
   /// The sequence of the event that last changed it.
   package let version: Int64
+  /// The sequence of the event that stored it for the first time; 0: it is not known.
+  package let firstVersion: Int64
   /// Whether the view's filters show it.
   package let isShown: Bool
   /// Whether they may have shown it before a change.
@@ -21,12 +23,13 @@ package struct ViewRow: ~Copyable {
 
 extension CacheReader {
   /// Passes the stored messages of a stretch, or those of `version` alone, to `body`, oldest first, until it
-  /// returns false.
+  /// returns false. `orFirst`: also those that were stored with that version for the first time.
   package func eachRow(
-    of range: ClosedRange<Position>, version: Int64? = nil, filter: MessageQuery, in view: ChannelView,
+    of range: ClosedRange<Position>, version: Int64? = nil, orFirst: Bool = false,
+    filter: MessageQuery, in view: ChannelView,
     _ body: (borrowing ViewRow) throws -> Bool
   ) throws {
-    var found = try rows(range, ofVersion: version, view.channel)
+    var found = try rows(range, ofVersion: version, orFirst: orFirst, view.channel)
     while let row = try found.next() {
       let pending = try pendingChanges(in: view, of: row.int64(.messageID))
       var rows = MessageRows(filter, floor: view.floorAt, pending: pending, capacity: 1024)
@@ -39,7 +42,7 @@ extension CacheReader {
       let isShown = rows.count == 1
       let goesOn = try body(
         ViewRow(
-          position: row.messagePosition, version: row.int64(.version),
+          position: row.messagePosition, version: row.int64(.version), firstVersion: row.int64(.firstVersion),
           isShown: isShown, mayBeShown: mayBeShown, object: rows.joined(isReversed: false)))
       if !goesOn { return }
     }
@@ -50,10 +53,10 @@ extension CacheReader {
     try time(of: message, in: channel).map { Position(createdAt: $0, messageID: message) }
   }
 
-  /// The sequence of the log at which a stored message last changed.
-  func version(of message: Int64, in channel: ChannelKey) throws -> Int64? {
+  /// The sequence of the log at which a message was stored for the first time.
+  func firstVersion(of message: Int64, in channel: ChannelKey) throws -> Int64? {
     try db.first(
-      "SELECT version FROM message INDEXED BY message_by_id WHERE channel = ?1 AND message_id = ?2"
+      "SELECT first_version FROM message INDEXED BY message_by_id WHERE channel = ?1 AND message_id = ?2"
     ) {
       $0.bind(1, channel.rawValue)
       $0.bind(2, message)

@@ -25,6 +25,7 @@ extension CacheWriter {
   struct StoredVersion {
     let updatedAt: Int64
     let version: Int64
+    let firstVersion: Int64
     let bytes: Int64
     let counted: CountedMessage
     let reactions: [UInt8]?
@@ -50,7 +51,7 @@ extension CacheWriter {
       """
       SELECT
         m.created_at, m.updated_at, m.version, m.body, m.reactions, m.metaarray, m.thread_info, m.parent,
-        m.sender, m.flags, m.mentions
+        m.sender, m.flags, m.mentions, m.first_version
       FROM message AS m INDEXED BY message_by_id
       WHERE m.channel = ?1 AND m.message_id = ?2
       """
@@ -66,7 +67,7 @@ extension CacheWriter {
       let bytes = (3...7).reduce(0) { $0 + row.bytes(Int32($1)).count }
       return .known(
         StoredVersion(
-          updatedAt: row.int64(1), version: row.int64(2), bytes: Int64(bytes),
+          updatedAt: row.int64(1), version: row.int64(2), firstVersion: row.int64(11), bytes: Int64(bytes),
           counted: CountedMessage(
             position: position, sender: row.string(8), flags: MessageFlags(rawValue: row.int64(9)),
             mentions: row.stringOrNil(10)),

@@ -7,8 +7,8 @@ import SQLite
 enum MessageColumn: Int32, CaseIterable {
   case createdAt, messageID, type, flags, parentID, parentAt, sender, customType, body, reactions
   case metaarray, threadInfo, parent
-  /// Only `rows(_:ofVersion:_:)` has this column.
-  case version
+  /// Only `rows(_:ofVersion:orFirst:_:)` has these columns.
+  case version, firstVersion
 }
 
 /// The columns of `plainRows`, in their order.
@@ -143,25 +143,27 @@ extension CacheReader {
     statement.bind(5, range.upperBound.messageID)
   }
 
-  /// The rows of a stretch, or those of `version` alone, from the oldest.
+  /// The rows of a stretch, or those of `version` alone, from the oldest. `orFirst`: also the rows that were
+  /// stored with that version for the first time, and have another one now.
   func rows(
-    _ range: ClosedRange<Position>, ofVersion version: Int64?, _ channel: ChannelKey
+    _ range: ClosedRange<Position>, ofVersion version: Int64?, orFirst: Bool = false, _ channel: ChannelKey
   ) throws -> Rows {
     try db.rows(
       """
       SELECT
         created_at, message_id, type, flags, parent_id, parent_at, sender, custom_type, body, reactions,
-        metaarray, thread_info, parent, version
+        metaarray, thread_info, parent, version, first_version
       FROM message
       WHERE channel = ?1
         AND (created_at, message_id) >= (?2, ?3)
         AND (created_at, message_id) <= (?4, ?5)
-        AND (?6 IS NULL OR version = ?6)
+        AND (?6 IS NULL OR version = ?6 OR first_version = ?7)
       ORDER BY created_at, message_id
       """
     ) {
       CacheReader.bind($0, range, channel)
       $0.bind(6, version)
+      $0.bind(7, orFirst ? version : nil)
     }
   }
 

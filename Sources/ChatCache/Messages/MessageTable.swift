@@ -39,8 +39,8 @@ struct MessageBatch {
 
   let channel: ChannelKey
   let source: ChangeSource
-  /// The newest message that the cache knew before this batch. Messages up to there that are stored for the
-  /// first time are old, and later ones are new. Nil: their age is unknown.
+  /// The newest message that the cache knew before this batch. Later ones that are stored for the first time
+  /// are new; earlier ones are old if a listing brought them. Nil: their age is unknown.
   var newestKnown: Position?
   /// The events of the changed messages, in order of their sequences.
   private(set) var pieces: [Piece] = []
@@ -81,7 +81,11 @@ struct MessageBatch {
     for record: MessageRecord, isFirst: Bool, next: () -> Int64
   ) -> Int64 {
     let age: MessageAge =
-      if isFirst, let newestKnown { record.position > newestKnown ? .new : .old } else { .unknown }
+      if isFirst, let newestKnown {
+        record.position > newestKnown ? .new : source == .apiResult ? .old : .unknown
+      } else {
+        .unknown
+      }
     let last = pieces.count - 1
     if last >= 0, pieces[last].take(record, age) { return pieces[last].sequence }
     let piece = Piece(sequence: next(), age, record)
@@ -148,6 +152,7 @@ extension CacheWriter {
     let record = try naming(record, &batch)
     try dropCleared(record.messageID, &batch)
     let stored = try compare(record, in: batch.channel)
+    var firstVersion: Int64?
     switch stored {
     case .same: return
     case .known(let row):
@@ -163,6 +168,7 @@ extension CacheWriter {
         batch.hasMoved = true
       }
       batch.bytes -= row.bytes
+      firstVersion = row.firstVersion
       let counted = CountedMessage(record)
       if row.counted != counted { batch.recounted.append((row.counted, counted)) }
     case .unknown:
@@ -170,26 +176,28 @@ extension CacheWriter {
       batch.added.append(CountedMessage(record))
     }
     batch.bytes += record.storedBytes
-    var isNew = false
-    if case .unknown = stored { isNew = true }
+    let isNew = firstVersion == nil
     let isOwn = try mayAnswerUnsent(record, &batch)
     let sequence = batch.sequence(for: record, isFirst: isNew && !isOwn, next: takeSequence)
     if record.isInChannel, batch.newest.map({ $0.position <= record.position }) ?? true {
       batch.newest = record
     }
-    try write(record, in: batch.channel, version: sequence)
+    try write(record, in: batch.channel, version: sequence, firstVersion: firstVersion ?? sequence)
     try noteAnswer(record, isNew: isNew, &batch)
   }
 
-  private func write(_ record: MessageRecord, in channel: ChannelKey, version: Int64) throws {
+  private func write(
+    _ record: MessageRecord, in channel: ChannelKey, version: Int64, firstVersion: Int64
+  ) throws {
     let parentAt = try record.parentAt ?? record.parentID.flatMap { try reader.time(of: $0, in: channel) }
     try db.run(
       """
       INSERT OR REPLACE INTO message (
         channel, created_at, message_id, version, updated_at, type, flags, parent_id, parent_at, sender,
-        custom_type, body, reactions, metaarray, thread_info, parent, mentions
+        custom_type, body, reactions, metaarray, thread_info, parent, mentions,
+        first_version
       )
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
       """
     ) {
       $0.bind(1, channel.rawValue)
@@ -209,6 +217,7 @@ extension CacheWriter {
       $0.bind(15, copyOf: record.threadInfo)
       $0.bind(16, copyOf: record.parent)
       $0.bind(17, record.mentions.stored)
+      $0.bind(18, firstVersion)
     }
   }
 

@@ -85,6 +85,7 @@ extension CacheWriter {
   ) throws -> Bool {
     guard let channel = try reader.attendedChannel(url) else { return false }
     var batch = MessageBatch(channel, source)
+    batch.newestKnown = try reader.coverage(of: channel).newestKnown ?? .end
     for row in changes.updated { try put(row, &batch, askedAt: askedAt, from: .changes) }
     for id in changes.deleted { try removeMessage(id, &batch) }
     try finish(batch)
@@ -104,6 +105,10 @@ extension CacheWriter {
     let old = try reader.coverage(of: channel)
     var coverage = old
     var batch = MessageBatch(channel, source)
+    // The webhook of a change may come without that of the message.
+    if [.messageUpdated, .reactionUpdated, .threadUpdated].contains(source) {
+      batch.newestKnown = old.newestKnown ?? .end
+    }
     try put(message, &batch, askedAt: askedAt, from: .named)
     try arrive(at: message.position, &coverage, &batch)
     // A listing that lacked this message may lack others beside it, so that stretch is listed again.

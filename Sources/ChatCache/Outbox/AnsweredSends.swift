@@ -29,7 +29,7 @@ extension CacheWriter {
     let laneKey = OutboxLaneKey(user: user, channel: url)
     if let request = RequestID(record.requestID) {
       guard isAnyUnsent, let id = try reader.row(of: request, in: laneKey) else {
-        try release(record.messageID, of: user, in: batch.channel)
+        try release(record.messageID, of: user, isNew: isNew, batch)
         return try noteLateAnswer(record.messageID, to: request, in: laneKey)
       }
       let moment = try outboxMoment()
@@ -39,7 +39,7 @@ extension CacheWriter {
       }
       try sendEdit(edited, of: request, missingIn: record, in: laneKey)
       noteLane(OutboxLaneName(user: UserID(record.sender), channel: url))
-      try release(record.messageID, of: user, in: batch.channel)
+      try release(record.messageID, of: user, isNew: isNew, batch)
     } else if isNew, isAnyUnsent, try reader.hasUnansweredMessage(in: laneKey) {
       try withhold(record, from: user, in: batch.channel)
     }
@@ -53,8 +53,8 @@ extension CacheWriter {
     else { return }
     let laneKey = OutboxLaneKey(user: user, channel: url)
     let mayBeAnswer =
-      if let request = RequestID(record.requestID) {
-        try reader.row(of: request, in: laneKey) != nil
+      if let named = RequestID(record.requestID) {
+        try reader.row(of: named, in: laneKey) != nil
       } else {
         try reader.hasUnansweredMessage(in: laneKey) && !reader.isClaimed(record.messageID, by: user)
       }
@@ -159,6 +159,12 @@ extension CacheWriter {
       $0.bind(4, record.createdAt)
       $0.bind(5, now + Limits.withheldMilliseconds)
     }
+  }
+
+  /// Stops withholding the message. If it was stored before, its user is told of it now.
+  private func release(_ message: Int64, of user: UserKey, isNew: Bool, _ batch: MessageBatch) throws {
+    let isReleased = try release(message, of: user, in: batch.channel)
+    if isReleased, !isNew { try show(message, to: user, in: batch.channel, batch.source) }
   }
 
   /// Stops withholding the message: the user's views may show it. False: it was not withheld.

@@ -255,10 +255,9 @@ extension CacheWriter {
     if let message, let channel { isReleased = try release(message, of: laneKey.user, in: channel) }
     let before = isReleased ? try reader.lastChange() : 0
     for record in messages { try store(record, in: laneKey.channel, job.source) }
-    // The answer may be older than what is stored of the message. Then storing it has told nothing.
-    guard isReleased, let message, let channel, let version = try reader.version(of: message, in: channel),
-      version <= before
-    else { return }
+    guard isReleased, let message, let channel else { return }
+    // If the answer stored the message for the first time, everybody is told of it.
+    if let first = try reader.firstVersion(of: message, in: channel), first > before { return }
     try show(message, to: laneKey.user, in: channel, .messageSent)
   }
 }

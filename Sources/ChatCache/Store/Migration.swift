@@ -62,6 +62,7 @@ enum Migration {
     Step(version: 25, scripts: [PackageResources.v025_crowd_stored_at_sql]),
     Step(version: 26, scripts: [PackageResources.v026_cleared_sql, PackageResources.v026_segment_sql]),
     Step(version: 27, scripts: [PackageResources.v027_upload_sql]),
+    Step(version: 28, scripts: [PackageResources.v028_first_version_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

@@ -172,31 +172,50 @@ package struct UserFeed: Sendable {
     var filter = MessageQuery()
     filter.replies = .all
     filter.parts = [.reactions, .metaarray, .threadInfo]
-    var items = JSONWriter(capacity: 1024)
-    var count = 0
     // A change for one user alone shows a message that was withheld. It keeps the version with which it was
-    // stored. If it changed after that, a later change tells of it.
-    let version = change.user == nil ? sequence : nil
-    try reader.eachRow(of: stretch, version: version, filter: filter, in: view) { row in
+    // stored.
+    let isRelease = change.user != nil
+    let tellsNew =
+      isRelease || change.age == .new
+      || [.messageReceived, .messageSent, .messageFill].contains(change.source)
+    var received = JSONWriter(capacity: 1024)
+    var changed = JSONWriter(capacity: 64)
+    var (count, receivedCount) = (0, 0)
+    // A new message is told by the change that stored it, even if a later one changed it: a client that acts
+    // on new messages may ignore changes of those it does not have.
+    try reader.eachRow(
+      of: stretch, version: isRelease ? nil : sequence, orFirst: true, filter: filter, in: view
+    ) { row in
       guard row.isShown else { return true }
-      guard row.position.createdAt >= view.floorAt, row.version <= sequence,
+      guard row.position.createdAt >= view.floorAt,
         !releases.follow(sequence, for: row.position.messageID, in: view.channel)
       else { return true }
-      items.splice(row.object.bytes)
+      if tellsNew, isRelease || row.firstVersion == sequence || row.firstVersion == 0 {
+        received.splice(row.object.bytes)
+        receivedCount += 1
+      } else {
+        changed.splice(row.object.bytes)
+      }
       count += 1
       return count < Limits.eventEntries
     }
-    guard count > 0 else { return 0 }
-    let isNew = change.age == .new || [.messageReceived, .messageSent, .messageFill].contains(change.source)
-    begin(isNew ? "message.received" : "message.changed", change.source, view.url, into: &json)
+    if receivedCount > 0 { write(received, "message.received", change.source, view.url, into: &json) }
+    if receivedCount < count { write(changed, "message.changed", change.source, view.url, into: &json) }
+    return count
+  }
+
+  private func write(
+    _ messages: consuming JSONWriter, _ type: StaticString, _ source: ChangeSource, _ url: ChannelURL,
+    into json: inout JSONWriter
+  ) {
+    begin(type, source, url, into: &json)
     json.field("sending_status", "succeeded")
-    let text = items.finish()
+    let text = messages.finish()
     json.name("messages")
     json.beginArray()
     json.splice(fields: text.bytes)
     json.endArray()
     json.endObject()
-    return count
   }
 
   private func writeDeleted(

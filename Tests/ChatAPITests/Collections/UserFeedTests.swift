@@ -50,6 +50,35 @@ import Testing
     #expect(messages(world, feed) == ["message.changed 4"])
   }
 
+  @Test("B50: a new message that changed before the client asked is received, and then changed")
+  func receivedThenChanged() throws {
+    let (world, feed) = try world()
+    defer { world.stop() }
+    try world.list([1], in: "general")
+    try world.send(2, in: "general")
+    let prompt = world.ask(feed).text("cursor")
+    let edited = CollectionWorld.message(2, at: 20, text: "other", updatedAt: 21)
+    try world.cache.write { _ = try $0.store(edited, in: ChannelURL("general"), .messageUpdated) }
+    #expect(messages(world, feed) == ["message.received 2", "message.changed 2"])
+    #expect(messages(world, "/v1/events?wait=0&since=\(prompt)") == ["message.changed 2"])
+  }
+
+  @Test(
+    "B50: a new message of which only a change was heard is received",
+    arguments: [
+      ChangeSource.messageUpdated, .reactionUpdated, .threadUpdated,
+    ])
+  func heardOfItsChange(source: ChangeSource) throws {
+    let (world, feed) = try world()
+    defer { world.stop() }
+    try world.list([2], in: "general")
+    for id in [1, 3] as [Int64] {
+      let message = CollectionWorld.message(id, at: id * 10, updatedAt: 31)
+      try world.cache.write { _ = try $0.store(message, in: ChannelURL("general"), source) }
+    }
+    #expect(messages(world, feed) == ["message.changed 1", "message.received 3"])
+  }
+
   @Test("B50: the user's own message is told, even if the channel's first listing shows it before the answer")
   func own() throws {
     let (world, feed) = try world()

@@ -199,8 +199,8 @@ private final class SendingStory {
     return "an edit of \(record.messageID)"
   }
 
-  /// Stores the chat server's answer about the channel, as another member's poll gets it. Its last message may
-  /// not be listed yet.
+  /// Stores the chat server's answer about the channel, as another member's poll gets it. Its last message
+  /// may not be listed yet.
   private func seeChannel() throws -> String {
     guard let last = upstream.last else { return "no last message" }
     var record = CollectionWorld.channel("general", floor: 0, name: "", last: nil)
