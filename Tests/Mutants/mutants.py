@@ -35,17 +35,36 @@ class Mutant:
         self.before, self.old, self.after = re.fullmatch(r"(?:(.*)‹)?(.*?)(?:›(.*))?", old[2:]).groups(default="")
         self.new, self.is_text, self.tests = new[2:], new[0] == "~", tests[2:]
 
-    def applied(self, text):
-        """The file's text with the mutant behind its switch."""
+    def span(self, text):
+        """The first and the last index of what the mutant breaks in the file's text."""
         place = self.before + self.old + self.after
         assert text.count(place) == 1, f"{self.name}: {self.file} holds {text.count(place)} times: {place}"
+        start = text.index(place) + len(self.before)
+        return start, start + len(self.old)
+
+    def switched(self, old):
+        """What it breaks, behind its switch. `old`: that text, maybe with the switches of mutants within it."""
         if self.is_text:
-            switched = f'\\(isMutant({self.number}) ? "{self.new}" : "{self.old}")'
-        elif self.new:
-            switched = f"(isMutant({self.number}) ? ({self.new}) : ({self.old}))"
-        else:
-            switched = f"if !isMutant({self.number}) {{ {self.old} }}"
-        return text.replace(place, self.before + switched + self.after)
+            return f'\\(isMutant({self.number}) ? "{self.new}" : "{old}")'
+        if self.new:
+            return f"(isMutant({self.number}) ? ({self.new}) : ({old}))"
+        return f"if !isMutant({self.number}) {{ {old} }}"
+
+
+def applied(text, mutants):
+    """A file's text with its mutants behind their switches. A mutant may lie within another one."""
+    spans = sorted(((*mutant.span(text), mutant) for mutant in mutants), key=lambda span: (span[0], -span[1]))
+    parts, index = [], 0
+    while spans:
+        start, end, mutant = spans.pop(0)
+        within = []
+        while spans and spans[0][0] < end:
+            inner = spans.pop(0)
+            assert inner[1] <= end, f"{mutant.name} and {inner[2].name} break parts of one text"
+            within.append(inner[2])
+        parts += [text[index:start], mutant.switched(applied(text[start:end], within) if within else text[start:end])]
+        index = end
+    return "".join(parts) + text[index:]
 
 
 def read_list():
@@ -66,8 +85,9 @@ def mutated(mutants):
         if mutant.file not in texts:
             with open(f"{ROOT}/{mutant.file}") as file:
                 texts[mutant.file] = file.read()
+    for file in list(texts):
+        texts[file] = applied(texts[file], [mutant for mutant in mutants if mutant.file == file])
     for mutant in mutants:
-        texts[mutant.file] = mutant.applied(texts[mutant.file])
         texts["/".join(mutant.file.split("/")[:2]) + "/MutantSwitch.swift"] = SWITCH
     return texts
 
