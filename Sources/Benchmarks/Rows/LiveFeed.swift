@@ -21,7 +21,13 @@ extension Row {
     ]
     var last = [[Double]](repeating: [], count: starts.count)
     for _ in 0..<bench.pairs {
-      for (index, start) in starts.enumerated() { last[index].append(try load.lastMilliseconds(start())) }
+      // The peers send as many bytes as the service's answer to a poll has.
+      var bytes: Int?
+      for (index, start) in starts.enumerated() {
+        let delivery = try load.delivery(by: start(), bytes: bytes)
+        last[index].append(delivery.milliseconds)
+        bytes = bytes ?? delivery.bytes
+      }
     }
     var figures: [Figure] = []
     for (index, users) in [(0, "one user"), (1, "1000 users")] {
@@ -56,12 +62,13 @@ extension Row {
     let load = FeedLoad(bench, program: peers + "/parkbench", parked: min(5_000, bench.parked))
     var (ours, theirs): ([Double], [Double]) = ([], [])
     for _ in 0..<bench.pairs {
-      ours.append(try load.lastMilliseconds(load.start(users: load.parked, "serve-lists", channels: 10)))
-      theirs.append(
-        try load.lastMilliseconds(
-          TestedServer(
-            "nchan", ["nginx", "-p", peers + "/nchan/", "-c", "nchan.conf", "-g", "daemon off;"],
-            port: 8091)))
+      let own = try load.delivery(by: load.start(users: load.parked, "serve-lists", channels: 10))
+      let other = try load.delivery(
+        by: TestedServer(
+          "nchan", ["nginx", "-p", peers + "/nchan/", "-c", "nchan.conf", "-g", "daemon off;"], port: 8091),
+        bytes: own.bytes)
+      ours.append(own.milliseconds)
+      theirs.append(other.milliseconds)
     }
     return [
       Figure(
@@ -90,25 +97,31 @@ private struct FeedLoad {
       "ours", ["/proc/self/exe", kind, "18190", "\(users)", kinds, "\(channels)"], port: 18_190)
   }
 
-  private func words(_ server: TestedServer, rounds: Int, settle: Int) -> [String] {
+  /// `bytes`: how many a peer is to send to each poll.
+  private func words(
+    _ server: TestedServer, rounds: Int, settle: Int, bytes: Int? = nil
+  ) -> [String] {
     let family = server.child.family.map { "\($0)" }.joined(separator: ",")
     let own = server.name == "ours" ? ["-f", kinds] : []
     return [
       program, "-p", "\(server.port)", "-n", "\(parked)", "-r", "\(rounds)", "-S", "\(settle)", "-a",
       "8", "-i", family,
-    ] + own
+    ] + own + (bytes.map { ["-b", "\($0)"] } ?? [])
   }
 
-  private func lines(_ server: TestedServer, rounds: Int) throws -> [String] {
-    try Child.output(words(server, rounds: rounds, settle: 1500)).split(separator: "\n").map(String.init)
+  private func lines(_ server: TestedServer, rounds: Int, bytes: Int? = nil) throws -> [String] {
+    try Child.output(words(server, rounds: rounds, settle: 1500, bytes: bytes)).split(separator: "\n")
+      .map(String.init)
   }
 
-  func lastMilliseconds(_ server: TestedServer) throws -> Double {
-    let lines = try lines(server, rounds: 1)
+  /// The time until the last poll had its answer, and the bytes of an answer's body. `bytes`: how many a peer
+  /// is to send.
+  func delivery(by server: TestedServer, bytes: Int? = nil) throws -> (milliseconds: Double, bytes: Int) {
+    let lines = try lines(server, rounds: 1, bytes: bytes)
     guard let line = lines.first(where: { $0.contains("last_ms") }), let time = number("last_ms", in: line),
-      number("delivered", in: line) == Double(parked)
+      number("delivered", in: line) == Double(parked), let size = number("body_bytes", in: line)
     else { throw BenchFailure(description: "\(server.name) lost polls: \(lines)") }
-    return time
+    return (time, Int(size))
   }
 
   func kilobytesPerPoll(_ server: TestedServer) throws -> Double {

@@ -81,33 +81,43 @@ extension CacheReader {
     return writer.finish()
   }
 
-  /// Writes one channel's object from a row of `channelColumns`.
+  /// Writes one channel's object from a row of `channelColumns`. Returns where the fields end that all
+  /// members see.
+  @discardableResult
   func write(
     _ row: Row, _ parts: ChannelParts, _ rule: LastMessageRule, into writer: inout JSONWriter
-  ) throws {
+  ) throws -> Int {
     let own = OwnFields(row, from: 9)
     writer.beginObject()
     let last = try lastMessage(
       of: ChannelKey(row.int64(0)), at: row.int64(3), version: row.int64(1), to: own, rule)
     try writeCommon(row, parts, showsLastMessage: last.isCommon, into: &writer)
+    let commonEnd = writer.buffer.count
     last.writeEarlier(into: &writer)
     own.write(row.int64(18), row.int64(19), into: &writer)
     writer.field("updated_at", row.int64(8))
     writer.endObject()
+    return commonEnd
   }
 
-  /// Writes the fields that all members see, without `updated_at`. Polls of one snapshot share the text.
+  /// Writes the fields that all members see, without `updated_at`, and returns their hash. Polls of one
+  /// snapshot share the text.
   func writeCommon(
     of channel: ChannelKey, _ parts: ChannelParts, showsLastMessage: Bool, into writer: inout JSONWriter
-  ) throws {
+  ) throws -> Int {
     let name = LogNotes.Common(channel: channel, parts: parts, hasLastMessage: showsLastMessage)
-    if let known = notes?.common[name] { return known.withUnsafeBytes { writer.splice(fields: $0) } }
+    if let known = notes?.common[name] {
+      known.text.withUnsafeBytes { writer.splice(fields: $0) }
+      return known.hash
+    }
     var rows = try db.rows(CacheReader.commonSQL) { $0.bind(1, channel.rawValue) }
     guard let row = try rows.next() else { throw CacheError.unreadable("a membership has no channel") }
     var common = JSONWriter(capacity: 1024)
     try writeCommon(row, parts, showsLastMessage: showsLastMessage, into: &common)
-    notes?.keep(common.buffer, name)
+    let hash = ListedChannel.hash(common.buffer.bytes)
+    notes?.keep(common.buffer, hash, name)
     writer.splice(fields: common.buffer.bytes)
+    return hash
   }
 
   /// Writes the fields that all members see, without `updated_at`, from a row of `commonColumns`.

@@ -11,6 +11,24 @@ package struct ListedChannel: ~Copyable {
   package let key: ChannelListKey
   /// The channel as a JSON object.
   package let object: ByteBuffer
+  /// Tells the object's contents apart.
+  package let hash: Int64
+
+  /// The hash of an object, or of a part of it. It tells contents apart while this process runs: two that
+  /// differ have the same hash once in 2^64.
+  static func hash(_ bytes: UnsafeRawBufferPointer) -> Int {
+    var hasher = Hasher()
+    hasher.combine(bytes: bytes)
+    return hasher.finalize()
+  }
+
+  /// The hash of an object of which all members see a part. `common`: the hash of that part. `own`: the rest.
+  static func hash(common: Int, own: UnsafeRawBufferPointer) -> Int64 {
+    var hasher = Hasher()
+    hasher.combine(common)
+    hasher.combine(bytes: own)
+    return Int64(hasher.finalize())
+  }
 }
 
 /// The statement that looks up one channel of a list, to see whether and how the list shows it. Its cost does
@@ -59,11 +77,11 @@ extension CacheReader {
       c.last_message_at, c.updated_at, \(listColumns.text)
     """)
 
-  /// Writes the channel as the list shows it, and returns its sort key there. Nil: the list does not show it,
-  /// wherever its window ends.
+  /// Writes the channel as the list shows it into an empty text. Returns its sort key there and the object's
+  /// hash. Nil: the list does not show it, wherever its window ends.
   package func writeListed(
     _ channel: ChannelKey, _ lookup: ChannelLookup, into writer: inout JSONWriter
-  ) throws -> ChannelListKey? {
+  ) throws -> (key: ChannelListKey, hash: Int64)? {
     guard try !isBeingCleared() else { return nil }
     var rows = try db.rows(lookup.sql) { lookup.bind(to: $0, channel) }
     guard let row = try rows.next() else { return nil }
@@ -72,13 +90,17 @@ extension CacheReader {
     let last = try lastMessage(of: channel, at: row.int64(15), version: row.int64(14), to: own, rule)
     let counts = try lookupCounts(row, own, channel, lookup)
     writer.beginObject()
-    try writeCommon(
+    let common = try writeCommon(
       of: channel, ChannelParts(of: lookup.query), showsLastMessage: last.isCommon, into: &writer)
+    let commonEnd = writer.buffer.count
     last.writeEarlier(into: &writer)
     own.write(counts.unread, counts.mentions, into: &writer)
     writer.field("updated_at", row.int64(16))
     writer.endObject()
-    return CacheReader.key(row, lookup.query.order, from: 17)
+    let rest = UnsafeRawBufferPointer(rebasing: writer.buffer.bytes[commonEnd...])
+    return (
+      CacheReader.key(row, lookup.query.order, from: 17), ListedChannel.hash(common: common, own: rest)
+    )
   }
 
   /// The unread counts of a row of `lookupColumns`.
@@ -110,9 +132,13 @@ extension CacheReader {
 
   private func listed(_ row: Row, _ query: ChannelQuery, _ rule: LastMessageRule) throws -> ListedChannel {
     var writer = JSONWriter(capacity: 1024)
-    try write(row, ChannelParts(of: query), rule, into: &writer)
+    let commonEnd = try write(row, ChannelParts(of: query), rule, into: &writer)
     let key = CacheReader.key(row, query.order, from: 20)
-    return ListedChannel(url: ExactText(key.channelURL), key: key, object: writer.finish())
+    let bytes = writer.buffer.bytes
+    let common = ListedChannel.hash(UnsafeRawBufferPointer(rebasing: bytes[1..<commonEnd]))
+    let hash = ListedChannel.hash(
+      common: common, own: UnsafeRawBufferPointer(rebasing: bytes[commonEnd...]))
+    return ListedChannel(url: ExactText(key.channelURL), key: key, object: writer.finish(), hash: hash)
   }
 
   /// Passes the keys of the channels of `query` to `body`, in order, until it returns false.

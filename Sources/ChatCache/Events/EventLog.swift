@@ -94,8 +94,8 @@ final class LogNotes {
   /// The urls of channels that changed.
   var urls: [ChannelKey: ChannelURL] = [:]
   /// The JSON text of the fields that all members of a channel see, without `updated_at`. Only short texts
-  /// are kept, and only so many.
-  private(set) var common: [Common: [UInt8]] = [:]
+  /// are kept, and only so many. `hash`: the text's.
+  private(set) var common: [Common: (text: [UInt8], hash: Int)] = [:]
   private static let (mostCommon, mostCommonBytes) = (64, 16_384)
 
   /// Names the text of a channel's common fields.
@@ -107,9 +107,9 @@ final class LogNotes {
   }
 
   /// Keeps the text of a channel's common fields, unless it is long or there are many.
-  func keep(_ text: borrowing ByteBuffer, _ name: Common) {
+  func keep(_ text: borrowing ByteBuffer, _ hash: Int, _ name: Common) {
     guard common.count < LogNotes.mostCommon, text.count <= LogNotes.mostCommonBytes else { return }
-    common[name] = text.array
+    common[name] = (text.array, hash)
   }
 }
 

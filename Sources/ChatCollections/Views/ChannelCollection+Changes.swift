@@ -194,10 +194,10 @@ extension ChannelCollection {
   private func write(
     _ channel: Touched, _ window: ChannelWindow, _ reader: CacheReader, into object: inout JSONWriter
   ) throws -> Int64? {
-    guard let key = channel.key, let sortKey = try reader.writeListed(key, lookup, into: &object),
-      window.contains(sortKey)
+    guard let key = channel.key, let listed = try reader.writeListed(key, lookup, into: &object),
+      window.contains(listed.key)
     else { return nil }
-    return ChannelCollection.hash(object.buffer.bytes)
+    return listed.hash
   }
 
   private func shownNow(_ reader: CacheReader, _ window: ChannelWindow) throws -> [ExactText: Int64] {
@@ -205,7 +205,7 @@ extension ChannelCollection {
     var shown: [ExactText: Int64] = [:]
     try reader.eachListed(query, of: user) { channel in
       guard window.contains(channel.key) else { return false }
-      shown[channel.url] = ChannelCollection.hash(channel.object.bytes)
+      shown[channel.url] = channel.hash
       return true
     }
     return shown

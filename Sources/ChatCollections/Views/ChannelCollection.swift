@@ -98,7 +98,7 @@ package final class ChannelCollection: Sendable {
         return false
       }
       json.splice(channel.object.bytes)
-      shown[channel.url] = ChannelCollection.hash(channel.object.bytes)
+      shown[channel.url] = channel.hash
       last = channel.key
       return true
     }
@@ -133,7 +133,7 @@ package final class ChannelCollection: Sendable {
     try reader.eachListed(query, of: user) { channel in
       guard window.contains(channel.key) else { return false }
       items.splice(channel.object.bytes)
-      shown[channel.url] = ChannelCollection.hash(channel.object.bytes)
+      shown[channel.url] = channel.hash
       return true
     }
     answered(at: cursor.sequence, ClientKnowledge.Shown(all: shown))
@@ -190,13 +190,5 @@ package final class ChannelCollection: Sendable {
       return true
     }
     return count >= query.limit
-  }
-
-  /// A hash that tells contents apart while this process runs. Two that differ have the same hash once in
-  /// 2^64.
-  static func hash(_ bytes: UnsafeRawBufferPointer) -> Int64 {
-    var hasher = Hasher()
-    hasher.combine(bytes: bytes)
-    return Int64(hasher.finalize())
   }
 }

@@ -27,13 +27,15 @@ import Testing
           let shown = try order.map { name in
             let user = try #require(try reader.cachedUser(name))
             var paged = ""
+            var hash: Int64 = 0
             try reader.eachListed(query, of: user) { found in
               paged = String(decoding: found.object.array, as: UTF8.self)
+              hash = found.hash
               return true
             }
             var found = JSONWriter()
             let lookup = ChannelLookup(query, of: user.key, named: name)
-            #expect(try reader.writeListed(channel, lookup, into: &found) != nil)
+            #expect(try reader.writeListed(channel, lookup, into: &found)?.hash == hash)
             #expect(String(decoding: found.finish().array, as: UTF8.self) == paged)
             return (paged.contains("\"last_message\""), paged.contains("\"members\""))
           }
