@@ -78,10 +78,13 @@ package struct ChannelListSQL: Sendable {
     bind("\nLIMIT ?", .number(Int64(limit)))
   }
 
-  /// The one channel that `bind` names, if the list shows it.
+  /// The one channel that `bind` names, if the list shows it or leaves it out because it is empty. `columns`
+  /// are of m alone.
   init(lookingUpIn query: ChannelQuery, user: UserKey, named userID: UserID, columns: Columns) {
+    var query = query
+    query.includesEmpty = true
     text = "SELECT \(columns.text)"
-    appendSource(query, user, isOrdered: false)
+    appendSource(query, user, isOrdered: false, joinsChannel: query.asksChannel)
     bind("\n  AND m.channel = ?", .channel)
     appendFilters(query, userID, isComplete: true)
   }
@@ -150,9 +153,11 @@ package struct ChannelListSQL: Sendable {
     self.values += values
   }
 
-  private mutating func appendSource(_ query: ChannelQuery, _ user: UserKey, isOrdered: Bool = true) {
+  private mutating func appendSource(
+    _ query: ChannelQuery, _ user: UserKey, isOrdered: Bool = true, joinsChannel: Bool = true
+  ) {
     text += "\nFROM membership AS m\(isOrdered ? ChannelListSQL.index(of: query.order) : "")"
-    text += "\nCROSS JOIN channel AS c ON c.id = m.channel"
+    if joinsChannel { text += "\nCROSS JOIN channel AS c ON c.id = m.channel" }
     if query.order == .metadataValue {
       bind(
         "\nLEFT JOIN channel_metadata AS v ON v.channel = m.channel AND v.key = ?",
@@ -250,6 +255,14 @@ extension ChannelQuery {
   package var asksMembers: Bool {
     !userIDsInclude.isEmpty || !userIDsExact.isEmpty || nicknameContains != nil
       || (search != nil && searchFields.contains(.memberNickname))
+  }
+}
+
+extension ChannelQuery {
+  /// Whether a filter compares a column of the channel's own row, apart from the time of its last message.
+  var asksChannel: Bool {
+    !includesFrozen || !customTypes.isEmpty || customTypePrefix != nil || unread != .all
+      || publicity != .all || size != .all || metadataKey != nil
   }
 }
 

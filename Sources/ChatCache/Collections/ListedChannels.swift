@@ -68,13 +68,42 @@ package struct ChannelLookup: Sendable {
   }
 }
 
+/// The values of a channel's row on which its members' objects and their places in lists depend.
+struct CommonValues {
+  let isCrowded: Bool
+  let version: Int64
+  /// When the last message was created; 0: there is none.
+  let lastMessageAt: Int64
+  let updatedAt: Int64
+
+  /// The position of a membership in a list in the order of messages. `sortAt`: as the row of the membership
+  /// has it.
+  func position(of sortAt: Int64) -> Int64 { sortAt == ChannelColumns.follows ? lastMessageAt : sortAt }
+}
+
 extension CacheReader {
+  /// The values of the channel's row. Polls of one snapshot share them.
+  private func commonValues(of channel: ChannelKey) throws -> CommonValues {
+    if let known = notes?.values[channel] { return known }
+    let found = try db.first(
+      "SELECT is_crowded, version, last_message_at, updated_at FROM channel WHERE id = ?1"
+    ) {
+      $0.bind(1, channel.rawValue)
+    } _: {
+      CommonValues(
+        isCrowded: $0.bool(0), version: $0.int64(1), lastMessageAt: $0.int64(2), updatedAt: $0.int64(3))
+    }
+    guard let found else { throw CacheError.unreadable("a membership has no channel") }
+    notes?.keep(found, of: channel)
+    return found
+  }
+
   /// The user's own columns, the counts of the row alone, how a crowded channel's messages are counted from
-  /// there, what the channel's row decides, and the columns that place the channel in the list.
+  /// there, and the columns that place the channel in the list.
   fileprivate static let lookupColumns = ChannelListSQL.Columns(
     """
-    \(ownColumns), m.unread, m.mentions, m.counted_at, m.counted_id, c.is_crowded, c.version,
-      c.last_message_at, c.updated_at, \(listColumns.text)
+    \(ownColumns), m.unread, m.mentions, m.counted_at, m.counted_id, m.channel_url, m.sort_at, m.created_at,
+      m.name_key
     """)
 
   /// Writes the channel as the list shows it into an empty text. Returns its sort key there and the object's
@@ -85,30 +114,33 @@ extension CacheReader {
     guard try !isBeingCleared() else { return nil }
     var rows = try db.rows(lookup.sql) { lookup.bind(to: $0, channel) }
     guard let row = try rows.next() else { return nil }
+    let values = try commonValues(of: channel)
+    let position = values.position(of: row.int64(14))
+    guard lookup.query.includesEmpty || position >= 0 else { return nil }
     let own = OwnFields(row, from: 0)
     let rule = try lastMessageRule(for: lookup.user, heldAt: rightsLimit(of: lookup.user))
-    let last = try lastMessage(of: channel, at: row.int64(15), version: row.int64(14), to: own, rule)
-    let counts = try lookupCounts(row, own, channel, lookup)
+    let last = try lastMessage(of: channel, at: values.lastMessageAt, version: values.version, to: own, rule)
+    let counts = try lookupCounts(row, own, channel, lookup, values)
     writer.beginObject()
     let common = try writeCommon(
       of: channel, ChannelParts(of: lookup.query), showsLastMessage: last.isCommon, into: &writer)
     let commonEnd = writer.buffer.count
     last.writeEarlier(into: &writer)
     own.write(counts.unread, counts.mentions, into: &writer)
-    writer.field("updated_at", row.int64(16))
+    writer.field("updated_at", values.updatedAt)
     writer.endObject()
+    let key = CacheReader.key(row, lookup.query.order, from: 13, position: position)
     let rest = UnsafeRawBufferPointer(rebasing: writer.buffer.bytes[commonEnd...])
-    return (
-      CacheReader.key(row, lookup.query.order, from: 17), ListedChannel.hash(common: common, own: rest)
-    )
+    return (key, ListedChannel.hash(common: common, own: rest))
   }
 
   /// The unread counts of a row of `lookupColumns`.
   private func lookupCounts(
-    _ row: Row, _ own: borrowing OwnFields, _ channel: ChannelKey, _ lookup: ChannelLookup
+    _ row: Row, _ own: borrowing OwnFields, _ channel: ChannelKey, _ lookup: ChannelLookup,
+    _ values: CommonValues
   ) throws -> FollowedCounts.Count {
     let counts = FollowedCounts.Count(unread: row.int64(9), mentions: row.int64(10))
-    guard row.bool(13) else { return counts }
+    guard values.isCrowded else { return counts }
     let counted = Position(createdAt: row.int64(11), messageID: row.int64(12))
     return try crowdedCount(
       of: lookup.user, named: lookup.name, in: channel,

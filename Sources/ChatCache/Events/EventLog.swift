@@ -91,6 +91,8 @@ final class LogNotes {
   var isAnyWithheld: Bool?
   /// The newest messages of crowded channels that changed.
   var counted: [ChannelKey: CountedMessages] = [:]
+  /// The values of the rows of channels that changed.
+  private(set) var values: [ChannelKey: CommonValues] = [:]
   /// The urls of channels that changed.
   var urls: [ChannelKey: ChannelURL] = [:]
   /// The JSON text of the fields that all members of a channel see, without `updated_at`. Only short texts
@@ -104,6 +106,11 @@ final class LogNotes {
     let parts: ChannelParts
     /// Whether the text shows the last message.
     let hasLastMessage: Bool
+  }
+
+  /// Keeps the values of a channel's row, unless there are many.
+  func keep(_ values: CommonValues, of channel: ChannelKey) {
+    if self.values.count < LogNotes.mostCommon { self.values[channel] = values }
   }
 
   /// Keeps the text of a channel's common fields, unless it is long or there are many.

@@ -30,8 +30,30 @@ import Testing
             return
           }
           try checkUndecided(query, world, seed)
+          try checkLookup(query, world, Int.random(in: 0..<world.channels.count, using: &random), seed)
         }
       }
+    }
+  }
+
+  /// Looks up one channel. The statement leaves it to its caller to hide an empty one.
+  private func checkLookup(_ query: ChannelQuery, _ world: ChannelWorld, _ index: Int, _ seed: UInt64) throws
+  {
+    var whole = query
+    whole.includesEmpty = true
+    let expected = whole.shows(world.channels[index], to: ChannelWorld.userID) == true
+    let sql = ChannelListSQL(
+      lookingUpIn: query, user: ChannelWorld.user, named: ChannelWorld.userID,
+      columns: ChannelListSQL.Columns("m.sort_at"))
+    #expect(sql.text.contains("channel AS c") == sql.text.contains("c."), "\(sql.text)")
+    let isFound = try world.connection.read { db in
+      var rows = try db.rows(composed: sql.text) {
+        ChannelListSQL.bind(sql.values, to: $0, channel: ChannelKey(Int64(index + 1)))
+      }
+      return try rows.next() != nil
+    }
+    if isFound != expected {
+      Issue.record("seed \(seed): \(query) finds \(world.channels[index]): \(isFound)\n\(sql.text)")
     }
   }
 
