@@ -186,6 +186,32 @@ import Testing
     #expect(Verdict(since: .unknown, now: nil) == .deleted)
   }
 
+  @Test("B9: what a client has is a plain dictionary, however its last changes are kept", arguments: 0..<200)
+  func plain(seed: Int) {
+    var random = SeededRandom(seed: UInt64(seed))
+    var truth: [Int: Int64] = [:]
+    for name in 0..<Int.random(in: 0...9, using: &random) { truth[name] = 1 }
+    var shown = ClientKnowledge<Int>.Shown(all: truth)
+    for step in 2..<40 as Range<Int64> {
+      let earlier = (shown, truth)
+      for _ in 0..<Int.random(in: 0...3, using: &random) {
+        let name = Int.random(in: 0..<12, using: &random)
+        let version = Bool.random(using: &random) ? step : nil
+        #expect(shown.change(name, to: version) == truth[name].map { .present(version: $0) } ?? .absent)
+        truth[name] = version
+      }
+      if Int.random(in: 0..<8, using: &random) == 0 {
+        shown.add([20: step])
+        truth[20] = step
+      }
+      #expect(shown.versions == truth && shown.count == truth.count)
+      #expect(shown.exceeds(truth.count - 1) && !shown.exceeds(truth.count))
+      #expect((shown == earlier.0) == (truth == earlier.1))
+      #expect(shown == ClientKnowledge.Shown(all: truth))
+      #expect(earlier.0.versions == earlier.1, "a remembered state does not change with a later one")
+    }
+  }
+
   @Test("B17: what a load call answered counts as known at every remembered cursor")
   func loaded() {
     var known = ClientKnowledge<Int>()

@@ -61,10 +61,10 @@ package struct AnswerKey: Sendable {
     view.state.withLock { state in
       guard isAlike(state) else { return false }
       var shown = state.known.shown(at: since)
-      if shown.versions == shownBefore.versions {
+      if shown == shownBefore {
         shown = shownAfter
       } else {
-        for id in knew.keys { shown.versions[id] = shownAfter.versions[id] }
+        for id in knew.keys { shown[id] = shownAfter[id] }
       }
       state.range = after
       state.answered(at: until, shown, view.bound)

@@ -1,39 +1,96 @@
 /// What a client's view showed at the last two cursors that it was answered with (B9): the name and version
 /// of each message or channel. Older cursors, and those of before a start, are not remembered.
 package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
-  /// What a client has at one cursor.
+  /// What a client has at one cursor: names with versions.
+  ///
+  /// Two cursors of a client differ by a few names. They share what they have in common, so that an answer
+  /// costs what changed and not what the client has.
   package struct Shown: Sendable, Equatable {
-    /// The names of what the client is known to have, with the versions.
-    package var versions: [Name: Int64]
+    private struct Change: Equatable {
+      let name: Name
+      var version: Int64?
+    }
+
+    private static var mostChanges: Int { 4 }
+
+    /// What the client had before `changes`.
+    private var base: [Name: Int64]
+    /// The last changes, each of another name.
+    private var changes: [Change] = []
     /// Whether these are all. They are not after an answer that was cut and followed a forgotten cursor: then
     /// the client may have others, too.
-    package var isWhole: Bool
+    package let isWhole: Bool
 
     /// Nothing is remembered.
-    package static var nothing: Shown { Shown(versions: [:], isWhole: false) }
+    package static var nothing: Shown { Shown(base: [:], isWhole: false) }
 
     /// The client has the whole view, in these versions.
-    package init(all versions: [Name: Int64]) { self.init(versions: versions, isWhole: true) }
+    package init(all versions: [Name: Int64]) { self.init(base: versions, isWhole: true) }
 
-    private init(versions: [Name: Int64], isWhole: Bool) {
-      self.versions = versions
+    private init(base: [Name: Int64], isWhole: Bool) {
+      self.base = base
       self.isWhole = isWhole
+    }
+
+    /// The version that the client has; nil: it is not known to have `name`.
+    package subscript(name: Name) -> Int64? {
+      get {
+        if let change = changes.first(where: { $0.name == name }) { return change.version }
+        return base[name]
+      }
+      set {
+        if let index = changes.firstIndex(where: { $0.name == name }) {
+          changes[index].version = newValue
+        } else {
+          changes.append(Change(name: name, version: newValue))
+          if changes.count > Shown.mostChanges { mergeChanges() }
+        }
+      }
+    }
+
+    private mutating func mergeChanges() {
+      for change in changes { base[change.name] = change.version }
+      changes = []
+    }
+
+    /// The names of what the client is known to have, with the versions.
+    package var versions: [Name: Int64] {
+      var merged = self
+      merged.mergeChanges()
+      return merged.base
+    }
+
+    /// How many names the client is known to have.
+    package var count: Int {
+      changes.reduce(base.count) { count, change in
+        count + (change.version == nil ? 0 : 1) - (base[change.name] == nil ? 0 : 1)
+      }
+    }
+
+    /// Whether the client has more than `rows` names.
+    func exceeds(_ rows: Int) -> Bool { base.count + changes.count > rows && count > rows }
+
+    /// The client also has these.
+    mutating func add(_ rows: [Name: Int64]) {
+      mergeChanges()
+      base.merge(rows) { $1 }
+    }
+
+    package static func == (a: Shown, b: Shown) -> Bool {
+      guard a.isWhole == b.isWhole else { return false }
+      return a.changes == b.changes && a.base == b.base || a.versions == b.versions
     }
 
     /// The client gets that version of `name`; nil: it has `name` no more. Returns what it had before.
     package mutating func change(_ name: Name, to version: Int64?) -> Verdict.Knowledge {
-      let before =
-        if let version {
-          versions.updateValue(version, forKey: name)
-        } else {
-          versions.removeValue(forKey: name)
-        }
-      return before.map { .present(version: $0) } ?? (isWhole ? .absent : .unknown)
+      let before = knowledge(of: name)
+      self[name] = version
+      return before
     }
 
     /// What the client has of `name`.
     package func knowledge(of name: Name) -> Verdict.Knowledge {
-      versions[name].map { .present(version: $0) } ?? (isWhole ? .absent : .unknown)
+      self[name].map { .present(version: $0) } ?? (isWhole ? .absent : .unknown)
     }
   }
 
@@ -74,9 +131,9 @@ package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
 
   /// A load call answered these: they count as shown at every cursor from then on (B17).
   package mutating func loaded(_ rows: [Name: Int64]) {
-    for index in moments.indices { moments[index].shown.versions.merge(rows) { $1 } }
+    for index in moments.indices { moments[index].shown.add(rows) }
   }
 
   /// The largest number of names that is remembered for one cursor.
-  package var count: Int { moments.map(\.shown.versions.count).max() ?? 0 }
+  package var count: Int { moments.map(\.shown.count).max() ?? 0 }
 }

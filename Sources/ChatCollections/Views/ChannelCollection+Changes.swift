@@ -76,7 +76,7 @@ extension ChannelCollection {
     let shown = state.withLock { $0.known.shown(at: since) }
     var isAssumed = false
     let log = try reader.changes(for: user, view: id, after: since, limit: Self.changesLookedAt) { channel in
-      guard let url = try reader.url(of: channel), shown.versions[ExactText(url.text)] != nil else {
+      guard let url = try reader.url(of: channel), shown[ExactText(url.text)] != nil else {
         return false
       }
       isAssumed = true

@@ -71,7 +71,7 @@ package final class ChannelCollection: Sendable {
   func answered(at sequence: Int64, _ shown: ClientKnowledge<ExactText>.Shown) {
     state.withLock { state in
       state.known.answered(at: sequence, shown)
-      if shown.versions.count > bound.rows { state.isBounded = false }
+      if shown.exceeds(bound.rows) { state.isBounded = false }
     }
   }
 

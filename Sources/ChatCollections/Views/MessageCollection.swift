@@ -44,7 +44,7 @@ package final class MessageCollection: Sendable {
     /// Notes that the client was answered up to `sequence` and then has `shown`.
     mutating func answered(at sequence: Int64, _ shown: ClientKnowledge<Int64>.Shown, _ bound: WindowBound) {
       known.answered(at: sequence, shown)
-      if shown.versions.count > bound.rows { isBounded = false }
+      if shown.exceeds(bound.rows) { isBounded = false }
     }
   }
   let state: Guarded<State>

@@ -49,7 +49,7 @@ extension MessageDiff {
     events.add(answer.wasPending ? .updated : .added, .messageSent, status: "succeeded", row.object)
     told.insert(row.position.messageID)
     toldRequests.insert(ExactText(answer.request))
-    after.versions[row.position.messageID] = row.version
+    after[row.position.messageID] = row.version
     range.arrive(at: row.position)
     return true
   }
@@ -98,7 +98,7 @@ extension MessageDiff {
     for row in try candidates(position...position, nil) where row.isIn {
       events.add(.updated, source, status: "succeeded", row.object)
       told.insert(id)
-      after.versions[id] = row.version
+      after[id] = row.version
     }
   }
 

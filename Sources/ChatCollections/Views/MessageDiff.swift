@@ -171,7 +171,7 @@ struct MessageDiff: ~Copyable {
       case .deleted: events.add(.deleted, source, status: "succeeded", Self.reference(String(id)))
       }
       told.insert(id)
-      after.versions[id] = row.isIn ? row.version : nil
+      after[id] = row.isIn ? row.version : nil
       if row.isIn { range.arrive(at: row.position) }
     }
   }
@@ -211,7 +211,7 @@ struct MessageDiff: ~Copyable {
     if request != nil { isCommon = false }
     events.add(.deleted, change.source, status: "succeeded", Self.reference(name, sentBy: request))
     told.insert(id)
-    after.versions[id] = nil
+    after[id] = nil
   }
 
   /// Whether the view may have shown a message at the position: inside the window or what was cut from it,
@@ -246,7 +246,7 @@ struct MessageDiff: ~Copyable {
     }
     for id in gone {
       self.told.insert(id)
-      after.versions[id] = nil
+      after[id] = nil
     }
     listedGaps = collection.gaps(coverage, view, range)
     let (collection, gaps) = (collection, listedGaps)
