@@ -75,14 +75,15 @@ struct MessageBatch {
   /// The sequence of the last event of changed messages; nil while none changed.
   var sequence: Int64? { pieces.last?.sequence }
 
-  /// The sequence of the event that holds this message. `isFirst`: it is new to all users here. `next` gives
-  /// the sequence of a further event.
+  /// The sequence of the event that holds this message. `isFirst`: it was not stored before. `isAnswer`: it
+  /// names an unsent row, whose user is told of it however old it is. `next` gives the sequence of a further
+  /// event.
   mutating func sequence(
-    for record: MessageRecord, isFirst: Bool, next: () -> Int64
+    for record: MessageRecord, isFirst: Bool, isAnswer: Bool = false, next: () -> Int64
   ) -> Int64 {
     let age: MessageAge =
       if isFirst, let newestKnown {
-        record.position > newestKnown ? .new : source == .apiResult ? .old : .unknown
+        record.position > newestKnown ? .new : source == .apiResult && !isAnswer ? .old : .unknown
       } else {
         .unknown
       }
@@ -168,7 +169,7 @@ extension CacheWriter {
         batch.hasMoved = true
       }
       batch.bytes -= row.bytes
-      firstVersion = row.firstVersion
+      firstVersion = row.firstVersion == 0 ? row.version : row.firstVersion
       let counted = CountedMessage(record)
       if row.counted != counted { batch.recounted.append((row.counted, counted)) }
     case .unknown:
@@ -177,8 +178,8 @@ extension CacheWriter {
     }
     batch.bytes += record.storedBytes
     let isNew = firstVersion == nil
-    let isOwn = try mayAnswerUnsent(record, &batch)
-    let sequence = batch.sequence(for: record, isFirst: isNew && !isOwn, next: takeSequence)
+    let isAnswer = try answersUnsent(record, &batch)
+    let sequence = batch.sequence(for: record, isFirst: isNew, isAnswer: isAnswer, next: takeSequence)
     if record.isInChannel, batch.newest.map({ $0.position <= record.position }) ?? true {
       batch.newest = record
     }

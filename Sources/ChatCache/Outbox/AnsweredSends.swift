@@ -40,7 +40,7 @@ extension CacheWriter {
       try sendEdit(edited, of: request, missingIn: record, in: laneKey)
       noteLane(OutboxLaneName(user: UserID(record.sender), channel: url))
       try release(record.messageID, of: user, isNew: isNew, batch)
-    } else if isNew, isAnyUnsent, try reader.hasUnansweredMessage(in: laneKey) {
+    } else if isNew, isAnyUnsent, try reader.hasUnansweredMessage(in: laneKey, before: record.position) {
       try withhold(record, from: user, in: batch.channel)
     }
   }
@@ -56,7 +56,8 @@ extension CacheWriter {
       if let named = RequestID(record.requestID) {
         try reader.row(of: named, in: laneKey) != nil
       } else {
-        try reader.hasUnansweredMessage(in: laneKey) && !reader.isClaimed(record.messageID, by: user)
+        try reader.hasUnansweredMessage(in: laneKey, before: record.position)
+          && !reader.isClaimed(record.messageID, by: user)
       }
     if mayBeAnswer { try withhold(record, from: user, in: channel) }
   }
@@ -80,9 +81,13 @@ extension CacheWriter {
     }
   }
 
-  /// Whether an unsent row may have sent the message.
-  func mayAnswerUnsent(_ record: MessageRecord, _ batch: inout MessageBatch) throws -> Bool {
-    try !record.requestID.isEmpty && isAnyUnsent(&batch)
+  /// Whether the message names the request of an unsent row of its sender.
+  func answersUnsent(_ record: MessageRecord, _ batch: inout MessageBatch) throws -> Bool {
+    guard let request = RequestID(record.requestID), try isAnyUnsent(&batch),
+      let user = try sender(UserID(record.sender), &batch.senders),
+      let url = try reader.url(of: batch.channel)
+    else { return false }
+    return try reader.row(of: request, in: OutboxLaneKey(user: user, channel: url)) != nil
   }
 
   private func isAnyUnsent(_ batch: inout MessageBatch) throws -> Bool {
@@ -126,7 +131,7 @@ extension CacheWriter {
     try db.run(
       """
       UPDATE message
-      SET body = ?4, version = ?5
+      SET body = ?4, version = ?5, first_version = iif(first_version = 0, version, first_version)
       WHERE channel = ?1 AND created_at = ?2 AND message_id = ?3
       """
     ) {
@@ -268,8 +273,9 @@ extension CacheReader {
     }
   }
 
-  /// Whether the upstream may have a message of this lane whose send has no answer yet.
-  func hasUnansweredMessage(in laneKey: OutboxLaneKey) throws -> Bool {
+  /// Whether the upstream may have a message of this lane whose send has no answer yet. `position`: whether
+  /// it may be that message; it follows the newest one that was known when the send began (B39).
+  func hasUnansweredMessage(in laneKey: OutboxLaneKey, before position: Position = .end) throws -> Bool {
     try db.first(
       """
       SELECT 1
@@ -278,11 +284,14 @@ extension CacheReader {
         AND channel_url = ?2
         AND state IN ('in_flight', 'uncertain')
         AND kind IN ('message', 'file')
+        AND (anchor_at IS NULL OR (anchor_at, anchor_id) < (?3, ?4))
       LIMIT 1
       """
     ) {
       $0.bind(1, laneKey.user.rawValue)
       $0.bind(2, laneKey.channel.text)
+      $0.bind(3, position.createdAt)
+      $0.bind(4, position.messageID)
     } _: { _ in
       true
     } ?? false

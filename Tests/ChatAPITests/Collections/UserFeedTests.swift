@@ -1,8 +1,8 @@
-import ChatCache
 import ChatModel
 import Testing
 
 @testable import ChatAPI
+@testable import ChatCache
 
 /// The events of the user feed about messages that a client's request or the prefetch brought.
 @Suite struct UserFeedTests {
@@ -61,6 +61,31 @@ import Testing
     try world.cache.write { _ = try $0.store(edited, in: ChannelURL("general"), .messageUpdated) }
     #expect(messages(world, feed) == ["message.received 2", "message.changed 2"])
     #expect(messages(world, "/v1/events?wait=0&since=\(prompt)") == ["message.changed 2"])
+  }
+
+  @Test("B50: a new message that names its request is received, although another user has unsent messages")
+  func besideUnsent() throws {
+    let (world, feed) = try world()
+    defer { world.stop() }
+    try world.join("carol", "other")
+    let path = "/v1/channels/other/messages"
+    #expect(world.post(path, #"{"message":"mine","request_id":"mine-1"}"#, as: "carol").status == 202)
+    try world.list([1], in: "general")
+    var named = CollectionWorld.message(2, at: 20)
+    named.requestID = "bob-1"
+    try world.list([CollectionWorld.message(1, at: 10), named], in: "general")
+    #expect(messages(world, feed) == ["message.received 2"])
+  }
+
+  @Test("B50: a message that an older program stored is not received again when it changes")
+  func storedByOlderProgram() throws {
+    let (world, feed) = try world()
+    defer { world.stop() }
+    try world.list([1, 2], in: "general")
+    try world.cache.write { try $0.db.run("UPDATE message SET first_version = 0") }
+    let edited = CollectionWorld.message(1, at: 10, text: "other", updatedAt: 21)
+    try world.cache.write { _ = try $0.store(edited, in: ChannelURL("general"), .messageReceived) }
+    #expect(messages(world, feed) == ["message.changed 1"])
   }
 
   @Test(

@@ -79,13 +79,13 @@ extension CollectionWorld {
     }
   }
 
-  /// Puts the request in flight.
-  func dispatch(_ request: String, of user: String = "alice") throws {
+  /// Puts the request in flight. `newest`: the newest message that was known then.
+  func dispatch(_ request: String, of user: String = "alice", newest: Position = .start) throws {
     let laneKey = try laneKey(of: user)
     try cache.write { writer in
       try writer.changeLane(laneKey) { lane in
         if let row = RequestID(request).flatMap({ lane.row($0) }) {
-          _ = lane.dispatch(row.id, .send, now: writer.now)
+          _ = lane.dispatch(row.id, .send, now: writer.now, newest: newest)
         }
         return []
       }

@@ -23,7 +23,7 @@ import Testing
     for user in ["alice", "bob"] { try world.join(user, "general") }
     try world.list([1, 2, 3], in: "general")
     #expect(world.send("r1").status == 202)
-    try world.dispatch("r1")
+    try world.dispatch("r1", newest: Position(createdAt: 30, messageID: 3))
   }
 
   /// A message of alice's that does not name its request.
@@ -97,6 +97,19 @@ import Testing
     #expect(told("alice") == ["message.received 4"] && told("bob").isEmpty)
     try answer(sent)
     #expect(told("alice") == ["message.changed 4"] && told("bob") == ["message.changed 4"])
+  }
+
+  @Test("B38 B39: the sender's own message from before the send is shown at once")
+  func fromBefore() throws {
+    defer { world.stop() }
+    let page = "/v1/channels/general/messages?limit=100"
+    for id in [20, 4] as [Int64] {
+      var old = own(id)
+      old.createdAt = id == 20 ? 25 : 40
+      let stored = old
+      try world.cache.write { _ = try $0.store(stored, in: ChannelURL("general"), .messageReceived) }
+    }
+    #expect(world.ask(page, extra: ["Cache-Control": "only-if-cached"]).messages == [1, 2, 20, 3])
   }
 
   @Test("B38 B50: a message that is answered while it is withheld is received once by its sender")
