@@ -8,7 +8,8 @@ import SQLite
 /// never used twice, and the times of commits.
 struct Contents: Equatable, CustomStringConvertible {
   private static let passing: Set<String> = [
-    "seq", "at", "version", "sweep", "seen_at", "probed_at", "ended_at", "confirmed_at", "deleted_at",
+    "seq", "at", "version", "first_version", "sweep", "seen_at", "probed_at", "ended_at", "confirmed_at",
+    "deleted_at",
     "accepted_at", "expires_at", "next_try_at", "dispatched_at", "opened_at", "accessed_at", "closed_at",
     "refused_age", "closed_age",
     "shown_at", "begun_at", "begun_seq", "changed_seq", "listing", "pages",

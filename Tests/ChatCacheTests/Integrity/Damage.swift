@@ -83,7 +83,7 @@ struct Damage: Sendable, CustomTestStringConvertible {
       INSERT INTO message
       SELECT
         channel, created_at + 1, message_id, parent_id, flags, body, version, updated_at, type, parent_at,
-        sender, custom_type, mentions, reactions, metaarray, thread_info, parent
+        sender, custom_type, mentions, reactions, metaarray, thread_info, parent, first_version
       FROM message
       WHERE channel = 1 AND message_id = 3
       """),
