@@ -96,7 +96,7 @@ final class LogNotes {
   /// The urls of channels that changed.
   var urls: [ChannelKey: ChannelURL] = [:]
   /// The JSON text of the fields that all members of a channel see, without `updated_at`. Only short texts
-  /// are kept, and only so many. `hash`: the text's.
+  /// are kept, and only so many. `hash`: that of the text.
   private(set) var common: [Common: (text: [UInt8], hash: Int)] = [:]
   private static let (mostCommon, mostCommonBytes) = (64, 16_384)
 

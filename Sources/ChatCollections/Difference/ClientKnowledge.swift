@@ -1,10 +1,11 @@
 /// What a client's view showed at the last two cursors that it was answered with (B9): the name and version
 /// of each message or channel. Older cursors, and those of before a start, are not remembered.
 package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
-  /// What a client has at one cursor: names with versions.
+  /// The messages or channels that a client has at one cursor: the name of each, and the version that the
+  /// client got.
   ///
-  /// Two cursors of a client differ by a few names. They share what they have in common, so that an answer
-  /// costs what changed and not what the client has.
+  /// From one answer to the next only a few of them change. The two states of a client share one dictionary,
+  /// and each keeps its own last changes, so that an answer does not copy all that the client has.
   package struct Shown: Sendable, Equatable {
     private struct Change: Equatable {
       let name: Name
@@ -13,9 +14,9 @@ package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
 
     private static var mostChanges: Int { 4 }
 
-    /// What the client had before `changes`.
+    /// The names and versions that the client had before it got `changes`.
     private var base: [Name: Int64]
-    /// The last changes, each of another name.
+    /// The names that the client got last, each once; without a version: the client removed it.
     private var changes: [Change] = []
     /// Whether these are all. They are not after an answer that was cut and followed a forgotten cursor: then
     /// the client may have others, too.
