@@ -257,7 +257,8 @@ import Testing
   private func seen(_ view: ChannelView, isJoined: Bool, floorAt: Int64) -> ChannelView {
     ChannelView(
       user: view.user, channel: view.channel, url: view.url, isJoined: isJoined, isOperator: view.isOperator,
-      isMuted: view.isMuted, isFrozen: view.isFrozen, floorAt: floorAt, channelVersion: view.channelVersion,
+      isMuted: view.isMuted, isFrozen: view.isFrozen, floorAt: floorAt, memberSince: view.memberSince,
+      gainedVersion: view.gainedVersion, channelVersion: view.channelVersion,
       membershipVersion: view.membershipVersion, hasUnsent: false)
   }
 

@@ -39,6 +39,10 @@ package struct ChannelView: Sendable, Equatable {
   package let isFrozen: Bool
   /// The user may not see messages before this moment (ms, B23).
   package let floorAt: Int64
+  /// When the user came into the channel (ms, the chat server's clock); 0: it is not known.
+  package let memberSince: Int64
+  /// The sequence of the log's last event before that was known here.
+  package let gainedVersion: Int64
   /// The sequence of the last event in the channel.
   package let channelVersion: Int64
   /// The sequence of the last event that changed the membership or the channel's position in the list.
@@ -121,7 +125,8 @@ extension CacheReader {
             FROM outbox INDEXED BY outbox_aside
             WHERE user = ?2 AND channel_url = ?1 AND kind IN ('reaction', 'read')
           )
-          OR EXISTS (SELECT 1 FROM withheld WHERE user = ?2 AND channel = c.id)
+          OR EXISTS (SELECT 1 FROM withheld WHERE user = ?2 AND channel = c.id),
+        max(m.joined_at, m.invited_at), m.gained_version
       FROM channel AS c
       JOIN membership AS m ON m.user = ?2 AND m.channel = c.id
       WHERE c.channel_url = ?1
@@ -134,7 +139,8 @@ extension CacheReader {
         user: user, channel: ChannelKey(row.int64(0)), url: url,
         isJoined: row.bytes(1).first == UInt8(ascii: "j"),
         isOperator: row.bytes(2).first == UInt8(ascii: "o"),
-        isMuted: row.bool(3), isFrozen: row.bool(4), floorAt: row.int64(5), channelVersion: row.int64(6),
+        isMuted: row.bool(3), isFrozen: row.bool(4), floorAt: row.int64(5),
+        memberSince: row.int64(9), gainedVersion: row.int64(10), channelVersion: row.int64(6),
         membershipVersion: row.int64(7), hasUnsent: row.bool(8))
     }
   }

@@ -12,7 +12,7 @@ import SQLite
 
 extension CacheReader {
   /// Whether no user of this cache is in the channel.
-  fileprivate func isLeft(_ channel: ChannelKey) throws -> Bool {
+  func isLeft(_ channel: ChannelKey) throws -> Bool {
     try db.first("SELECT 1 FROM membership INDEXED BY membership_by_channel WHERE channel = ?1 LIMIT 1") {
       $0.bind(1, channel.rawValue)
     } _: { _ in
@@ -200,7 +200,7 @@ extension CacheWriter {
         is_super = 0, is_frozen = 0, member_count = 0, joined_member_count = 0, last_message_at = NULL,
         last_message_id = NULL, last_message = NULL, body = ?2, read_receipts = CAST('{}' AS BLOB),
         reader_count = NULL, reader_digest = NULL, metadata = NULL, message_token = NULL, evicted_at = NULL,
-        evicted_id = NULL, cleared_version = NULL
+        evicted_id = NULL, cleared_version = NULL, new_after_at = NULL, new_after_id = NULL
       WHERE id = ?1
       """
     ) {

@@ -17,7 +17,10 @@ extension CacheWriter {
       if let next { try setChannelToken(next, of: key) }
     }
     var page: ListedPage?
-    if case .listing = origin, try !reader.isSynced(key) { page = try beginPage(of: key) }
+    if case .listing = origin, try !reader.isSynced(key) {
+      try noteListed(channels, of: key)
+      page = try beginPage(of: key)
+    }
     let activities = try channels.map { try store($0, of: user, key, origin, &page) }
     if let page {
       try append(page)

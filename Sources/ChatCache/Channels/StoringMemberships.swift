@@ -71,6 +71,9 @@ extension CacheWriter {
     } else {
       try count(&facts, since: old, record, lastMessage, times.last, of: name, in: channel)
     }
+    if old == nil, try reader.isLeft(channel) {
+      try beginNewMessages(in: channel, for: user, record, lastMessage, isListed: page != nil)
+    }
     let isTold = old == nil || old?.isShown(as: facts) == false
     if let folded, isTold || facts.counted != old?.counted {
       try write(storing(facts, folded: folded, of: name, in: channel), of: user, in: channel)
@@ -247,11 +250,12 @@ extension CacheWriter {
       """
       INSERT INTO membership (
         user, channel, channel_url, name_key, created_at, sort_at, state, role, is_muted, hidden_state,
-        floor_at, last_read_at, unread, mentions, counted_at, counted_id, joined_at, invited_at, inviter
+        floor_at, last_read_at, unread, mentions, counted_at, counted_id, joined_at, invited_at, inviter,
+        gained_version
       )
       SELECT
         ?1, id, channel_url, name_key, created_at, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
-        ?16
+        ?16, ?17
       FROM channel
       WHERE id = ?2
       ON CONFLICT (user, channel) DO UPDATE
@@ -280,6 +284,7 @@ extension CacheWriter {
       $0.bind(14, facts.joinedAt)
       $0.bind(15, facts.invitedAt)
       $0.bind(16, copyOf: facts.inviter)
+      $0.bind(17, lastCommitted)
     }
   }
 

@@ -39,9 +39,8 @@ struct MessageBatch {
 
   let channel: ChannelKey
   let source: ChangeSource
-  /// The newest message that the cache knew before this batch. Later ones that are stored for the first time
-  /// are new; earlier ones are old if a listing brought them. Nil: their age is unknown.
-  var newestKnown: Position?
+  /// Messages after this position are new if they are stored for the first time; nil: it is not known.
+  let newAfter: Position?
   /// The events of the changed messages, in order of their sequences.
   private(set) var pieces: [Piece] = []
   /// The sequence of the last deletion's event.
@@ -67,9 +66,10 @@ struct MessageBatch {
   var rows: Int64 = 0
   var bytes: Int64 = 0
 
-  init(_ channel: ChannelKey, _ source: ChangeSource) {
+  init(_ channel: ChannelKey, _ source: ChangeSource, newAfter: Position?) {
     self.channel = channel
     self.source = source
+    self.newAfter = newAfter
   }
 
   /// The sequence of the last event of changed messages; nil while none changed.
@@ -81,17 +81,30 @@ struct MessageBatch {
   mutating func sequence(
     for record: MessageRecord, isFirst: Bool, isAnswer: Bool = false, next: () -> Int64
   ) -> Int64 {
-    let age: MessageAge =
-      if isFirst, let newestKnown {
-        record.position > newestKnown ? .new : source == .apiResult && !isAnswer ? .old : .unknown
-      } else {
-        .unknown
-      }
+    let age = age(of: record, isFirst: isFirst, isAnswer: isAnswer)
     let last = pieces.count - 1
     if last >= 0, pieces[last].take(record, age) { return pieces[last].sequence }
     let piece = Piece(sequence: next(), age, record)
     pieces.append(piece)
     return piece.sequence
+  }
+
+  private func age(of record: MessageRecord, isFirst: Bool, isAnswer: Bool) -> MessageAge {
+    guard isFirst else { return .unknown }
+    if let newAfter, record.position > newAfter { return .new }
+    return source.tellsOld(isKnown: newAfter != nil) && !isAnswer ? .old : .unknown
+  }
+}
+
+extension ChangeSource {
+  /// Whether a message that it brings, and that is not new, is old. Otherwise it is a change of a message
+  /// that a client may have. `isKnown`: the cache knows which messages of the channel are new.
+  fileprivate func tellsOld(isKnown: Bool) -> Bool {
+    switch self {
+    case .apiResult, .messageFill: true
+    case .messageReceived, .messageSent: isKnown
+    default: false
+    }
   }
 }
 
@@ -164,12 +177,14 @@ extension CacheWriter {
         if isNoted || row.updatedAt > record.updatedAt { return }
       case .newer: break
       }
+      let first = row.firstVersion != 0 ? row.firstVersion : row.version
       if row.counted.position != record.position {
         try deleteRow(at: row.counted.position, in: batch.channel)
+        try widenChange(first, to: record.position)
         batch.hasMoved = true
       }
       batch.bytes -= row.bytes
-      firstVersion = row.firstVersion == 0 ? row.version : row.firstVersion
+      firstVersion = first
       let counted = CountedMessage(record)
       if row.counted != counted { batch.recounted.append((row.counted, counted)) }
     case .unknown:

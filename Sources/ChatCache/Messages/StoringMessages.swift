@@ -16,8 +16,7 @@ extension CacheWriter {
     guard let channel = try reader.attendedChannel(url) else { return false }
     let old = try reader.coverage(of: channel)
     var coverage = old
-    var batch = MessageBatch(channel, context.source)
-    if context.source == .apiResult { batch.newestKnown = old.newestKnown ?? .end }
+    var batch = try batch(of: channel, context.source)
     // The listings may have been requested at different times. None may bring back what was cleared after its
     // own request.
     for listing in listings where try isStill(listing, in: channel) {
@@ -63,6 +62,7 @@ extension CacheWriter {
     }
     try finish(batch)
     try save(coverage, over: old, of: channel, context.source)
+    if batch.newAfter == nil, let known = coverage.newestKnown { try raiseNewAfter(to: known, in: channel) }
     try beginChangelog(of: channel, at: listings.flatMap(\.rows).map(\.createdAt).max() ?? 0)
     for note in context.answers where try reader.unknown([note.messageID], in: url).isEmpty {
       try settled(note.kind, in: url, message: note.messageID, noted: note.noted)
@@ -84,8 +84,7 @@ extension CacheWriter {
     askedAt: Int64 = .max
   ) throws -> Bool {
     guard let channel = try reader.attendedChannel(url) else { return false }
-    var batch = MessageBatch(channel, source)
-    batch.newestKnown = try reader.coverage(of: channel).newestKnown ?? .end
+    var batch = try batch(of: channel, source)
     for row in changes.updated { try put(row, &batch, askedAt: askedAt, from: .changes) }
     for id in changes.deleted { try removeMessage(id, &batch) }
     try finish(batch)
@@ -104,11 +103,7 @@ extension CacheWriter {
     else { return false }
     let old = try reader.coverage(of: channel)
     var coverage = old
-    var batch = MessageBatch(channel, source)
-    // The webhook of a change may come without that of the message.
-    if [.messageUpdated, .reactionUpdated, .threadUpdated].contains(source) {
-      batch.newestKnown = old.newestKnown ?? .end
-    }
+    var batch = try batch(of: channel, source)
     try put(message, &batch, askedAt: askedAt, from: .named)
     try arrive(at: message.position, &coverage, &batch)
     // A listing that lacked this message may lack others beside it, so that stretch is listed again.
@@ -131,7 +126,7 @@ extension CacheWriter {
   /// Deletes a message that the upstream no longer has.
   package func delete(message id: Int64, in url: ChannelURL, _ source: ChangeSource) throws {
     guard let channel = try reader.attendedChannel(url) else { return }
-    var batch = MessageBatch(channel, source)
+    var batch = try batch(of: channel, source)
     try removeMessage(id, &batch)
     try finish(batch)
   }

@@ -86,6 +86,7 @@ extension CacheWriter {
   private func forgetListings(of channel: ChannelKey) throws {
     try db.run("DELETE FROM doubted WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
     try forgetThreads(of: channel)
+    if let newest = try reader.newestPosition(in: channel) { try raiseNewAfter(to: newest, in: channel) }
     try db.run(
       "UPDATE channel SET message_token = NULL, evicted_at = NULL, evicted_id = NULL WHERE id = ?1"
     ) { $0.bind(1, channel.rawValue) }
@@ -117,7 +118,7 @@ extension CacheWriter {
       }
       try db.run("DELETE FROM event WHERE seq <= ?1") { $0.bind(1, through) }
     }
-    try db.execute("UPDATE user SET is_synced = 0, channel_token = NULL, version = 0")
+    try db.execute("UPDATE user SET is_synced = 0, channel_token = NULL, listed_to = NULL, version = 0")
     try beginEpoch()
     let sequence = try append(Change(.connection, .channelRefresh))
     try keepLog(from: sequence + 1)

@@ -63,6 +63,7 @@ enum Migration {
     Step(version: 26, scripts: [PackageResources.v026_cleared_sql, PackageResources.v026_segment_sql]),
     Step(version: 27, scripts: [PackageResources.v027_upload_sql]),
     Step(version: 28, scripts: [PackageResources.v028_first_version_sql]),
+    Step(version: 29, scripts: [PackageResources.v029_new_messages_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

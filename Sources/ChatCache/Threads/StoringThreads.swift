@@ -73,7 +73,7 @@ extension CacheWriter {
     guard let channel = try reader.attendedChannel(url) else { return false }
     let old = try reader.threadCoverage(of: channel, parent)
     var thread = old
-    var batch = MessageBatch(channel, context.source)
+    var batch = try batch(of: channel, context.source)
     for listing in listings where try isStill(listing, in: channel) {
       let proof = listing.window.listing(listing.rows.map(\.position))
       let claims = listing.claims(proof)

@@ -194,9 +194,13 @@ extension CacheWriter {
   /// since the listing began at sequence `mark`.
   package func endListing(of user: UserID, begunAt mark: Int64 = .max) throws {
     guard try !reader.wasEverythingCleared(since: mark), try reader.clearsEverything() == nil else { return }
-    let changed = try db.run("UPDATE user SET is_synced = 1 WHERE user_id = ?1 AND is_synced = 0") {
-      $0.bind(1, user.text)
-    }
+    let changed = try db.run(
+      """
+      UPDATE user
+      SET is_synced = 1, listed_to = coalesce(listed_to, 0)
+      WHERE user_id = ?1 AND is_synced = 0
+      """
+    ) { $0.bind(1, user.text) }
     guard changed > 0, let key = try reader.userKey(of: user) else { return }
     try append(Change(.syncProgress, .channelRefresh, user: key))
   }

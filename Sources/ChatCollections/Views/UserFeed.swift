@@ -191,6 +191,9 @@ package struct UserFeed: Sendable {
         !releases.follow(sequence, for: row.position.messageID, in: view.channel)
       else { return true }
       if tellsNew, isRelease || row.firstVersion == sequence || row.firstVersion == 0 {
+        // A message from before the user came into the channel is not new to that user.
+        let isEarlier = sequence <= view.gainedVersion && row.position.createdAt < view.memberSince
+        if isEarlier { return true }
         received.splice(row.object.bytes)
         receivedCount += 1
       } else {

@@ -208,6 +208,52 @@ import Testing
     #expect(notes.map(\.messageID) == [7] && notes.map(\.users) == [[UserID("alice")]])
   }
 
+  @Test("B63 B50: in a file of schema 28 messages are new after the stored, evicted or listed ones")
+  func newMessages() throws {
+    let folder = try Self.folder(ofSchema: 28) { db in
+      try db.execute(Self.people)
+      try db.execute("UPDATE user SET is_synced = 1 WHERE id = 1")
+      // Its messages are stored; they are evicted; it is empty and was listed; it was not listed.
+      for (id, last, evicted) in [
+        (1, "70", "NULL"), (2, "NULL", "50"), (3, "NULL", "NULL"), (4, "90", "NULL"),
+      ] {
+        try db.execute(
+          """
+          INSERT INTO channel (
+            id, channel_url, name, name_key, custom_type, created_at, is_distinct, is_public, is_super,
+            is_frozen, member_count, joined_member_count, body, read_receipts, last_message_at,
+            last_message_id, evicted_at, evicted_id
+          )
+          VALUES (
+            \(id), 'c\(id)', '', '', '', 0, 0, 0, 0, 0, 2, 2, x'', x'7b7d', \(last), 7, \(evicted),
+            iif(\(evicted), 5, NULL))
+          """)
+      }
+      try db.execute(
+        """
+        INSERT INTO message (
+          channel, created_at, message_id, version, updated_at, type, flags, sender, custom_type, body
+        )
+        VALUES (1, 40, 4, 1, 0, 0, 0, 'bob', '', x''), (1, 60, 6, 1, 0, 0, 0, 'bob', '', x'');
+        INSERT INTO segment (channel, lo_at, lo_id, hi_at, hi_id, kind, id, confirmed_at, generation)
+        VALUES
+          (3, 0, -9223372036854775808, 9223372036854775807, 9223372036854775807, 2, 1, 5, 1),
+          (4, 0, -9223372036854775808, 9223372036854775807, 9223372036854775807, 2, 1, NULL, NULL)
+        """)
+    }
+    let cache = try Cache(Cache.Configuration(directory: folder))
+    defer { cache.close() }
+    let found = try cache.read { reader in try (1...4).map { try reader.newAfter(in: ChannelKey($0)) } }
+    let expected: [Position?] = [
+      Position(createdAt: 60, messageID: 6), Position(createdAt: 50, messageID: 5), .start, nil,
+    ]
+    #expect(found == expected)
+    let listed = try cache.read { reader in
+      try reader.db.all("SELECT listed_to FROM user ORDER BY id") { $0.int64OrNil(0) }
+    }
+    #expect(listed == [90, nil])
+  }
+
   @Test("B63: unsent rows of schema 1 survive the migration, are counted, and go on where they were")
   func outbox() throws {
     let folder = try Self.firstSchema()
