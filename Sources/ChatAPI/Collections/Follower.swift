@@ -62,8 +62,8 @@ class Follower {
     let isHeld: Bool
     /// The answer key, if other views may get the same answer.
     let key: AnswerKey?
-    fileprivate let moves: [() -> Void]
-    fileprivate let settles: [(Int64) -> Void]
+    fileprivate let move: (() -> Void)?
+    fileprivate let settle: ((Int64) -> Void)?
   }
 
   final let context: CollectionContext
@@ -258,14 +258,14 @@ class Follower {
   /// Moves the views' windows as the answer needs it. False: the move has to be stored first, and the answer
   /// is made again after `makeReady`.
   final func move(_ found: borrowing Found) -> Bool {
-    guard !found.moves.isEmpty else { return true }
-    for move in found.moves { move() }
+    guard let move = found.move else { return true }
+    move()
     return isReady
   }
 
   /// Called when the client gets the answer: each view notes what its client now has.
   final func settle(_ found: borrowing Found) {
-    for settle in found.settles { settle(found.cursor.sequence) }
+    found.settle?(found.cursor.sequence)
     // The next read of a stream makes its views ready again.
     hasMadeReady = false
   }
@@ -276,17 +276,10 @@ class Follower {
       guard try reader.covers(since) else { throw cursorExpired }
       let head = EventCursor(
         epoch: head.epoch, run: head.run, sequence: max(try reader.lastChange(), since.sequence))
-      // Asked for after the snapshot was opened: they are at least as new as the changes that tell of them.
+      // Asked for after the snapshot was opened: it is at least as new as the changes that tell of it.
       let connection = connection(since)
-      let contexts = targets.map { target in
-        if case .messages(let view) = target {
-          context.collections.viewContext(view.url)
-        } else {
-          nil as ViewContext?
-        }
-      }
       do {
-        return try tell(reader, contexts, connection, since: since, head: head)
+        return try tell(reader, connection, since: since, head: head)
       } catch CacheError.rightsUnknown {
         return try foundOfConnection(reader, connection, since)
       }
@@ -294,12 +287,11 @@ class Follower {
   }
 
   private func tell(
-    _ reader: CacheReader, _ contexts: [ViewContext?], _ connection: ClientConnection, since: EventCursor,
-    head: EventCursor
+    _ reader: CacheReader, _ connection: ClientConnection, since: EventCursor, head: EventCursor
   ) throws -> Found {
     var until = head.sequence
     while true {
-      let told = try tell(reader, contexts, connection, since: since.sequence, until: until)
+      let told = try tell(reader, connection, since: since.sequence, until: until)
       // If one view's answer was cut, or all together are too large, all are read again up to an earlier end.
       let end = told.end
       if let earlier = told.earlierEnd(since: since.sequence, until: until) {
@@ -326,7 +318,7 @@ class Follower {
     return Found(
       events: events,
       cursor: since.knowingConnection(upTo: changes.last?.sequence ?? since.connection), hasMore: false,
-      isEmpty: event == nil, isHeld: true, key: nil, moves: [], settles: [])
+      isEmpty: event == nil, isHeld: true, key: nil, move: nil, settle: nil)
   }
 
   private func connection(_ since: EventCursor) -> ClientConnection {
@@ -335,19 +327,18 @@ class Follower {
   }
 
   private func tell(
-    _ reader: CacheReader, _ contexts: [ViewContext?], _ connection: ClientConnection, since: Int64,
-    until: Int64
+    _ reader: CacheReader, _ connection: ClientConnection, since: Int64, until: Int64
   ) throws -> Told {
     let isMany = targets.count + (hasUserFeed ? 1 : 0) > 1
     var told = Told(until: until, feeds: targets.count + (hasUserFeed ? 1 : 0))
-    for (index, (target, viewContext)) in zip(targets, contexts).enumerated() {
+    for (index, target) in targets.enumerated() {
       // If the views so far are far too large, the rest is not read. A single sequence is not cut.
       if told.isFarTooMuch, until > since + 1 { return told }
       // Only one feed of an answer reports the connection.
       let own = !hasUserFeed && index == 0 ? connection : nil
       switch target {
       case .messages(let view):
-        guard var exact = viewContext else { continue }
+        var exact = context.collections.viewContext(view.url)
         exact.head = until
         exact.connection = own
         told.take(
@@ -382,8 +373,8 @@ class Follower {
     private(set) var end: Int64
     private var latestEnd: Int64 = 0
     private var answers = 0
-    private var moves: [() -> Void] = []
-    private var settles: [(Int64) -> Void] = []
+    private var move: (() -> Void)?
+    private var settle: ((Int64) -> Void)?
     private var isEmpty = true
     private var key: AnswerKey?
     private var hasMore = false
@@ -413,8 +404,23 @@ class Follower {
       answers += 1
       end = min(end, answer.end)
       latestEnd = max(latestEnd, answer.end)
-      if let move = answer.move { moves.append(move) }
-      settles.append(answer.settle)
+      if let own = answer.move {
+        move =
+          move.map { earlier in
+            {
+              earlier()
+              own()
+            }
+          } ?? own
+      }
+      let own = answer.settle
+      settle =
+        settle.map { earlier in
+          {
+            earlier($0)
+            own($0)
+          }
+        } ?? own
       hasMore = hasMore || answer.hasMore
       key = answers == 1 ? answer.key : nil
       isEmpty = isEmpty && answer.isEmpty
@@ -433,7 +439,7 @@ class Follower {
       let hasMore = feeds == 1 ? hasMore : cursor.sequence < head
       return Found(
         events: events, cursor: cursor, hasMore: hasMore, isEmpty: isEmpty, isHeld: false, key: key,
-        moves: moves, settles: settles)
+        move: move, settle: settle)
     }
   }
 }

@@ -1,6 +1,7 @@
 import ChatCache
 import ChatModel
 import Platform
+import Synchronization
 
 /// A subscriber that can be woken. It is an object and no closure, because one delivery wakes thousands.
 package protocol Wakeable: AnyObject, Sendable {
@@ -32,7 +33,11 @@ package final class ChangeSubscriptions: Sendable {
 
     /// Whether the indexes of the subscriptions name these topics.
     fileprivate var isIndexed = false
-    fileprivate var waiting = Waiting()
+    fileprivate var waiting = Waiting() {
+      didSet { isAwaited.store(!waiting.isEmpty, ordering: .releasing) }
+    }
+    /// Whether somebody waits for them; read without the lock.
+    fileprivate let isAwaited = Atomic(false)
 
     /// The topics of requests of `owner`.
     package init(
@@ -147,10 +152,11 @@ package final class ChangeSubscriptions: Sendable {
 
   /// Ends a subscription, unless it has ended already.
   package func unsubscribe(_ ticket: Ticket) {
+    let topics = ticket.topics
+    // Most tickets are of subscriptions that a wake has ended, which it did before it woke the subscriber.
+    guard topics.isAwaited.load(ordering: .acquiring) else { return }
     state.read { state in
-      let topics = ticket.topics
-      // Most tickets are of subscriptions that a wake has ended.
-      guard !topics.waiting.isEmpty,
+      guard
         topics.waiting.once.removeValue(forKey: ticket.number) != nil
           || topics.waiting.lasting.removeValue(forKey: ticket.number) != nil
       else { return }
