@@ -257,7 +257,7 @@ import Testing
   private func seen(_ view: ChannelView, isJoined: Bool, floorAt: Int64) -> ChannelView {
     ChannelView(
       user: view.user, channel: view.channel, url: view.url, isJoined: isJoined, isOperator: view.isOperator,
-      isMuted: view.isMuted, isFrozen: view.isFrozen, floorAt: floorAt, memberSince: view.memberSince,
+      isMuted: view.isMuted, isFrozen: view.isFrozen, floorAt: floorAt, newAfter: view.newAfter,
       gainedVersion: view.gainedVersion, channelVersion: view.channelVersion,
       membershipVersion: view.membershipVersion, hasUnsent: false)
   }

@@ -39,9 +39,9 @@ package struct ChannelView: Sendable, Equatable {
   package let isFrozen: Bool
   /// The user may not see messages before this moment (ms, B23).
   package let floorAt: Int64
-  /// When the user came into the channel (ms, the chat server's clock); 0: it is not known.
-  package let memberSince: Int64
-  /// The sequence of the log's last event before that was known here.
+  /// Messages that were created later are new to the user (ms); nil: those that are new in the channel.
+  package let newAfter: Int64?
+  /// The sequence of the event by which the user joined the channel; 0: an older program stored that.
   package let gainedVersion: Int64
   /// The sequence of the last event in the channel.
   package let channelVersion: Int64
@@ -126,7 +126,7 @@ extension CacheReader {
             WHERE user = ?2 AND channel_url = ?1 AND kind IN ('reaction', 'read')
           )
           OR EXISTS (SELECT 1 FROM withheld WHERE user = ?2 AND channel = c.id),
-        max(m.joined_at, m.invited_at), m.gained_version
+        m.new_after, m.gained_version
       FROM channel AS c
       JOIN membership AS m ON m.user = ?2 AND m.channel = c.id
       WHERE c.channel_url = ?1
@@ -140,7 +140,7 @@ extension CacheReader {
         isJoined: row.bytes(1).first == UInt8(ascii: "j"),
         isOperator: row.bytes(2).first == UInt8(ascii: "o"),
         isMuted: row.bool(3), isFrozen: row.bool(4), floorAt: row.int64(5),
-        memberSince: row.int64(9), gainedVersion: row.int64(10), channelVersion: row.int64(6),
+        newAfter: row.int64OrNil(9), gainedVersion: row.int64(10), channelVersion: row.int64(6),
         membershipVersion: row.int64(7), hasUnsent: row.bool(8))
     }
   }

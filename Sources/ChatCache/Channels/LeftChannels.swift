@@ -200,7 +200,8 @@ extension CacheWriter {
         is_super = 0, is_frozen = 0, member_count = 0, joined_member_count = 0, last_message_at = NULL,
         last_message_id = NULL, last_message = NULL, body = ?2, read_receipts = CAST('{}' AS BLOB),
         reader_count = NULL, reader_digest = NULL, metadata = NULL, message_token = NULL, evicted_at = NULL,
-        evicted_id = NULL, cleared_version = NULL, new_after_at = NULL, new_after_id = NULL
+        evicted_id = NULL, cleared_version = NULL, new_after = NULL, known_to_at = NULL,
+        known_to_id = NULL
       WHERE id = ?1
       """
     ) {

@@ -65,7 +65,13 @@ extension CacheWriter {
   }
 
   private func setVersion(_ sequence: Int64, of user: UserKey, in channel: ChannelKey) throws {
-    try db.run("UPDATE membership SET version = max(version, ?3) WHERE user = ?1 AND channel = ?2") {
+    try db.run(
+      """
+      UPDATE membership
+      SET version = max(version, ?3), gained_version = ?3
+      WHERE user = ?1 AND channel = ?2
+      """
+    ) {
       $0.bind(1, user.rawValue)
       $0.bind(2, channel.rawValue)
       $0.bind(3, sequence)

@@ -24,6 +24,14 @@ private struct MembershipFacts: Equatable {
     return self == other
   }
 
+  /// Whether the user came into the channel, or came again.
+  func begins(since old: MembershipFacts?) -> Bool {
+    old == nil || old?.state == "joined" && state != "joined"
+  }
+
+  /// Whether the user joined.
+  func joins(since old: MembershipFacts?) -> Bool { state == "joined" && old?.state != "joined" }
+
   /// Whether only the read position and the counts differ.
   func differsInReading(from other: MembershipFacts) -> Bool {
     var other = other
@@ -71,14 +79,17 @@ extension CacheWriter {
     } else {
       try count(&facts, since: old, record, lastMessage, times.last, of: name, in: channel)
     }
-    if old == nil, try reader.isLeft(channel) {
-      try beginNewMessages(in: channel, for: user, record, lastMessage, isListed: page != nil)
+    let newAfter =
+      facts.begins(since: old)
+      ? try newAfter(for: user, record, lastMessage, isListed: page != nil) : nil
+    if facts.begins(since: old) {
+      try beginNewMessages(in: channel, after: newAfter, isAlone: try old == nil && reader.isLeft(channel))
     }
     let isTold = old == nil || old?.isShown(as: facts) == false
     if let folded, isTold || facts.counted != old?.counted {
-      try write(storing(facts, folded: folded, of: name, in: channel), of: user, in: channel)
+      try write(storing(facts, folded: folded, of: name, in: channel), of: user, in: channel, newAfter)
     } else if isTold {
-      try write(facts, of: user, in: channel)
+      try write(facts, of: user, in: channel, newAfter)
       if old == nil { try crowdIfNeeded(channel) }
     }
     if isTold {
@@ -219,7 +230,8 @@ extension CacheWriter {
     _ source: ChangeSource
   ) throws {
     guard let old else {
-      try append(Change(.membershipGained, source, channel: channel, user: user))
+      let sequence = try append(Change(.membershipGained, source, channel: channel, user: user))
+      if facts.joins(since: nil) { try noteJoining(sequence, of: user, in: channel) }
       return
     }
     if old.state == "joined", facts.state != "joined" {
@@ -240,18 +252,20 @@ extension CacheWriter {
     }
     var change = Change(.membership, source, channel: channel, user: user)
     if source == .read, facts.differsInReading(from: old) { change.detail = Change.readsOn }
-    try append(change)
+    if facts.joins(since: old) { change.detail = Change.joins }
+    let sequence = try append(change)
+    if facts.joins(since: old) { try noteJoining(sequence, of: user, in: channel) }
   }
 
   private func write(
-    _ facts: MembershipFacts, of user: UserKey, in channel: ChannelKey
+    _ facts: MembershipFacts, of user: UserKey, in channel: ChannelKey, _ newAfter: Int64?
   ) throws {
     try db.run(
       """
       INSERT INTO membership (
         user, channel, channel_url, name_key, created_at, sort_at, state, role, is_muted, hidden_state,
         floor_at, last_read_at, unread, mentions, counted_at, counted_id, joined_at, invited_at, inviter,
-        gained_version
+        new_after
       )
       SELECT
         ?1, id, channel_url, name_key, created_at, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
@@ -265,7 +279,7 @@ extension CacheWriter {
         last_read_at = excluded.last_read_at, unread = excluded.unread, mentions = excluded.mentions,
         counted_at = excluded.counted_at, counted_id = excluded.counted_id, joined_at = excluded.joined_at,
         invited_at = excluded.invited_at,
-        inviter = excluded.inviter
+        inviter = excluded.inviter, new_after = coalesce(excluded.new_after, new_after)
       """
     ) {
       $0.bind(1, user.rawValue)
@@ -284,7 +298,7 @@ extension CacheWriter {
       $0.bind(14, facts.joinedAt)
       $0.bind(15, facts.invitedAt)
       $0.bind(16, copyOf: facts.inviter)
-      $0.bind(17, lastCommitted)
+      $0.bind(17, newAfter)
     }
   }
 

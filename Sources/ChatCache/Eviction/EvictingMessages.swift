@@ -163,7 +163,7 @@ extension CacheWriter {
       $0.bind(5, last.messageID)
       $0.bind(6, going.version)
     }
-    try raiseNewAfter(to: last, in: channel)
+    try noteKnown(to: last, in: channel)
   }
 }
 

@@ -39,8 +39,8 @@ struct MessageBatch {
 
   let channel: ChannelKey
   let source: ChangeSource
-  /// Messages after this position are new if they are stored for the first time; nil: it is not known.
-  let newAfter: Position?
+  /// Which messages are new if they are stored for the first time.
+  let newMessages: NewMessages
   /// The events of the changed messages, in order of their sequences.
   private(set) var pieces: [Piece] = []
   /// The sequence of the last deletion's event.
@@ -66,10 +66,10 @@ struct MessageBatch {
   var rows: Int64 = 0
   var bytes: Int64 = 0
 
-  init(_ channel: ChannelKey, _ source: ChangeSource, newAfter: Position?) {
+  init(_ channel: ChannelKey, _ source: ChangeSource, _ newMessages: NewMessages) {
     self.channel = channel
     self.source = source
-    self.newAfter = newAfter
+    self.newMessages = newMessages
   }
 
   /// The sequence of the last event of changed messages; nil while none changed.
@@ -91,8 +91,9 @@ struct MessageBatch {
 
   private func age(of record: MessageRecord, isFirst: Bool, isAnswer: Bool) -> MessageAge {
     guard isFirst else { return .unknown }
-    if let newAfter, record.position > newAfter { return .new }
-    return source.tellsOld(isKnown: newAfter != nil) && !isAnswer ? .old : .unknown
+    let isNew = newMessages.contain(record.position)
+    if isNew == true { return .new }
+    return source.tellsOld(isKnown: isNew != nil) && !isAnswer ? .old : .unknown
   }
 }
 

@@ -1,21 +1,39 @@
 import ChatModel
 import SQLite
 
-// Which messages are new: those that the cache stores for the first time and that are after the channel's
-// `newAfter`. The user's feed tells them as received, whichever request brought them. The messages up to
-// `newAfter` are from before a user of this cache was in the channel, or they were cleared or evicted.
+// Which messages are new: the user's feed tells them as received, each once, whichever request brings them.
 //
-// All of this is decided by the chat server's clock, never by the order in which answers come: the first
-// messages of a new channel may be listed before the webhook of the channel arrives.
+// The chat server's clock decides it, never the order in which answers come. A message is new to a user if it
+// was created after the user came into the channel and after the user's first listing of channels. It is not
+// new again after it was cleared or evicted.
+//
+// The first messages of a channel may be stored before it is known that the user is in it, because another
+// user of this cache is. The event by which the user joins tells of them.
+
+/// Which messages are new when a channel stores them for the first time.
+struct NewMessages {
+  /// Messages that were created later are new to some member; nil: it is not known.
+  var after: Int64?
+  /// Messages up to this position were stored once, and then cleared or evicted.
+  var knownTo: Position?
+
+  /// Whether a message at that position is new to some member; nil: it is not known.
+  func contain(_ position: Position) -> Bool? {
+    if let knownTo, position <= knownTo { return false }
+    return after.map { position.createdAt > $0 }
+  }
+}
 
 extension CacheReader {
-  /// The position after which the channel's messages are new; nil: it is not known yet.
-  func newAfter(in channel: ChannelKey) throws -> Position? {
-    try db.first("SELECT new_after_at, new_after_id FROM channel WHERE id = ?1") { statement in
-      statement.bind(1, channel.rawValue)
+  /// Which messages are new in the channel.
+  func newMessages(in channel: ChannelKey) throws -> NewMessages {
+    try db.first("SELECT new_after, known_to_at, known_to_id FROM channel WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
     } _: { row in
-      row.isNull(0) ? nil : Position(createdAt: row.int64(0), messageID: row.int64(1))
-    } ?? nil
+      NewMessages(
+        after: row.int64OrNil(0),
+        knownTo: row.isNull(1) ? nil : Position(createdAt: row.int64(1), messageID: row.int64(2)))
+    } ?? NewMessages()
   }
 
   /// The newest time in the user's first listing of channels; nil: none of its pages is stored.
@@ -31,43 +49,68 @@ extension CacheReader {
 extension CacheWriter {
   /// An empty batch of changes of the channel's messages.
   func batch(of channel: ChannelKey, _ source: ChangeSource) throws -> MessageBatch {
-    MessageBatch(channel, source, newAfter: try reader.newAfter(in: channel))
+    MessageBatch(channel, source, try reader.newMessages(in: channel))
   }
 
-  /// Decides which messages are new in a channel that no user of this cache was in until now.
+  /// The time after which messages are new to a user who comes into a channel; nil: it is not known. A time
+  /// in the future counts as now.
   ///
-  /// Messages from before the user was in the channel are not new, and messages from before the user's first
-  /// listing of channels are not. A channel of that listing has none after its last message. `isListed`: the
-  /// first listing shows the channel.
-  func beginNewMessages(
-    in channel: ChannelKey, for user: UserKey, _ record: MembershipRecord,
-    _ lastMessage: ChannelRecord.LastMessage, isListed: Bool
-  ) throws {
-    let last: Position? = if case .message(let message) = lastMessage { message.position } else { nil }
+  /// Of a channel in the user's first listing no message up to its last one is new. `isListed`: that listing
+  /// shows the channel.
+  func newAfter(
+    for user: UserKey, _ record: MembershipRecord, _ lastMessage: ChannelRecord.LastMessage, isListed: Bool
+  ) throws -> Int64? {
+    let came = min(max(record.joinedAt ?? 0, record.invitedAt ?? 0), now)
+    let last: Int64? = if case .message(let message) = lastMessage { message.createdAt } else { nil }
     guard let listedTo = try reader.listedTo(of: user) else {
       // A webhook named the channel before the listing began, perhaps because of this last message.
-      return try setNewAfter(last?.previous, in: channel)
+      if let last { return last - 1 }
+      return lastMessage == .none && came > 0 ? came - 1 : nil
     }
-    if isListed, let last { return try setNewAfter(last, in: channel) }
-    let time = max(record.joinedAt ?? 0, record.invitedAt ?? 0, listedTo)
-    try setNewAfter(time > 0 ? Position.first(at: time).previous : nil, in: channel)
+    if isListed, let last { return max(last, listedTo) }
+    let time = max(came, listedTo)
+    return time > 0 ? time - 1 : nil
   }
 
-  private func setNewAfter(_ position: Position?, in channel: ChannelKey) throws {
-    try db.run("UPDATE channel SET new_after_at = ?2, new_after_id = ?3 WHERE id = ?1") {
-      $0.bind(1, channel.rawValue)
-      $0.bind(2, position?.createdAt)
-      $0.bind(3, position?.messageID)
+  /// Notes that messages after that time are new to a user who came into the channel. `isAlone`: no other
+  /// user of this cache is in it.
+  func beginNewMessages(in channel: ChannelKey, after time: Int64?, isAlone: Bool) throws {
+    if isAlone {
+      try db.run("UPDATE channel SET new_after = ?2 WHERE id = ?1") {
+        $0.bind(1, channel.rawValue)
+        $0.bind(2, time)
+      }
+    } else if let time {
+      try db.run("UPDATE channel SET new_after = ?2 WHERE id = ?1 AND (new_after IS NULL OR new_after > ?2)")
+      {
+        $0.bind(1, channel.rawValue)
+        $0.bind(2, time)
+      }
     }
   }
 
-  /// Messages up to `position` are not new any more: they were stored once.
-  func raiseNewAfter(to position: Position, in channel: ChannelKey) throws {
+  /// Notes that messages after the newest known one are new in a channel of which that was not known.
+  func beginNewMessages(in channel: ChannelKey, after coverage: Coverage) throws {
+    guard let known = coverage.newestKnown else { return }
+    try beginNewMessages(in: channel, after: known.createdAt, isAlone: false)
+  }
+
+  /// Notes the event by which the user joined the channel.
+  func noteJoining(_ sequence: Int64, of user: UserKey, in channel: ChannelKey) throws {
+    try db.run("UPDATE membership SET gained_version = ?3 WHERE user = ?1 AND channel = ?2") {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, channel.rawValue)
+      $0.bind(3, sequence)
+    }
+  }
+
+  /// Messages up to `position` were stored once: they are not new again.
+  func noteKnown(to position: Position, in channel: ChannelKey) throws {
     try db.run(
       """
       UPDATE channel
-      SET new_after_at = ?2, new_after_id = ?3
-      WHERE id = ?1 AND (new_after_at IS NULL OR (new_after_at, new_after_id) < (?2, ?3))
+      SET known_to_at = ?2, known_to_id = ?3
+      WHERE id = ?1 AND (known_to_at IS NULL OR (known_to_at, known_to_id) < (?2, ?3))
       """
     ) {
       $0.bind(1, channel.rawValue)

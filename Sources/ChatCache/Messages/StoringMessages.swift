@@ -62,7 +62,7 @@ extension CacheWriter {
     }
     try finish(batch)
     try save(coverage, over: old, of: channel, context.source)
-    if batch.newAfter == nil, let known = coverage.newestKnown { try raiseNewAfter(to: known, in: channel) }
+    if batch.newMessages.after == nil { try beginNewMessages(in: channel, after: coverage) }
     try beginChangelog(of: channel, at: listings.flatMap(\.rows).map(\.createdAt).max() ?? 0)
     for note in context.answers where try reader.unknown([note.messageID], in: url).isEmpty {
       try settled(note.kind, in: url, message: note.messageID, noted: note.noted)

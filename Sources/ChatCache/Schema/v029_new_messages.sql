@@ -1,16 +1,21 @@
--- A message after this position is new when it is stored for the first time: the user's feed tells it as received. The
--- messages up to it are from before a user here was in the channel, or they were cleared or evicted. NULL: not known yet.
-ALTER TABLE channel ADD COLUMN new_after_at INTEGER;
-ALTER TABLE channel ADD COLUMN new_after_id INTEGER;
+-- A message that is stored for the first time is new if it was created later (ms, the chat server's clock): the user's
+-- feed may tell it as received. The earliest new_after of the channel's members here; NULL: not known yet.
+ALTER TABLE channel ADD COLUMN new_after INTEGER;
+-- Messages up to this position were stored once, and then cleared or evicted: they are not new again. NULL: none were.
+ALTER TABLE channel ADD COLUMN known_to_at INTEGER;
+ALTER TABLE channel ADD COLUMN known_to_id INTEGER;
 -- The newest time (ms, the chat server's clock) in the user's first listing of channels. In a channel that the user
--- gains later, messages before it are not new. NULL: before the first page.
+-- gains later, messages before it are not new to the user. NULL: before the first page.
 ALTER TABLE user ADD COLUMN listed_to INTEGER;
--- The sequence of the log's last event before the user came into the channel.
+-- Messages that were created later are new to the user. NULL: those that are new in the channel.
+ALTER TABLE membership ADD COLUMN new_after INTEGER;
+-- The sequence of the event by which the user joined the channel, as far as this cache knows. It tells of the new
+-- messages that the cache had by then; earlier events are not told to the user as received.
 ALTER TABLE membership ADD COLUMN gained_version INTEGER NOT NULL DEFAULT 0;
 
 UPDATE channel
-SET (new_after_at, new_after_id) = (
-  SELECT m.created_at, m.message_id
+SET new_after = (
+  SELECT m.created_at
   FROM message AS m
   WHERE m.channel = channel.id
   ORDER BY m.created_at DESC, m.message_id DESC
@@ -18,8 +23,8 @@ SET (new_after_at, new_after_id) = (
 );
 -- Empty channels of which the newest end was listed, and channels of which all is evicted.
 UPDATE channel
-SET new_after_at = coalesce(evicted_at, 0), new_after_id = coalesce(evicted_id, -9223372036854775808)
-WHERE new_after_at IS NULL
+SET new_after = coalesce(evicted_at, 0)
+WHERE new_after IS NULL
   AND (
     evicted_at IS NOT NULL
     OR EXISTS (
@@ -27,6 +32,5 @@ WHERE new_after_at IS NULL
     )
   );
 UPDATE user
-SET listed_to = min(
-  coalesce((SELECT max(last_message_at) FROM channel), 0), unixepoch() * 1000)
+SET listed_to = min(coalesce((SELECT max(last_message_at) FROM channel), 0), unixepoch() * 1000)
 WHERE is_synced = 1;

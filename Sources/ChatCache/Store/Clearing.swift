@@ -86,7 +86,7 @@ extension CacheWriter {
   private func forgetListings(of channel: ChannelKey) throws {
     try db.run("DELETE FROM doubted WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
     try forgetThreads(of: channel)
-    if let newest = try reader.newestPosition(in: channel) { try raiseNewAfter(to: newest, in: channel) }
+    if let newest = try reader.newestPosition(in: channel) { try noteKnown(to: newest, in: channel) }
     try db.run(
       "UPDATE channel SET message_token = NULL, evicted_at = NULL, evicted_id = NULL WHERE id = ?1"
     ) { $0.bind(1, channel.rawValue) }

@@ -6,6 +6,13 @@ import Platform
 /// All events for one user (B50). They do not depend on a view, and nothing is remembered of the client.
 package struct UserFeed: Sendable {
   private static let changesLookedAt = 500
+  /// All messages of a channel, with all their parts.
+  private static let all = {
+    var query = MessageQuery()
+    query.replies = .all
+    query.parts = [.reactions, .metaarray, .threadInfo]
+    return query
+  }()
 
   /// The user who is told.
   package let user: UserID
@@ -66,6 +73,7 @@ package struct UserFeed: Sendable {
     init?(_ change: Change, user: UserID) {
       guard let channel = change.channel else { return nil }
       switch change.kind {
+      case .membership where change.detail == Change.joins: return nil
       case .membership where change.detail == Change.readsOn: (kind, name) = (.channel, ExactText(user.text))
       case .channel: (kind, name) = (.channel, change.reference.map { ExactText($0) })
       case .membership, .floor: (kind, name) = (.channel, nil)
@@ -133,7 +141,7 @@ package struct UserFeed: Sendable {
       json.splice(object.bytes)
       json.endArray()
       json.endObject()
-      return 1
+      return try 1 + writeMissed(logged, releases, reader, view, into: &json)
     case .coverage, .hugeGap: return try writeGap(change, reader, view, into: &json)
     case .cacheCleared:
       begin("cache.cleared", nil, url, into: &json)
@@ -169,9 +177,6 @@ package struct UserFeed: Sendable {
   ) throws -> Int {
     // No client has a copy of an old message that the cache stores only now: no event tells of it.
     guard view.isJoined, let stretch = change.stretch, change.age != .old else { return 0 }
-    var filter = MessageQuery()
-    filter.replies = .all
-    filter.parts = [.reactions, .metaarray, .threadInfo]
     // A change for one user alone shows a message that was withheld. It keeps the version with which it was
     // stored.
     let isRelease = change.user != nil
@@ -184,16 +189,16 @@ package struct UserFeed: Sendable {
     // A new message is told by the change that stored it, even if a later one changed it: a client that acts
     // on new messages may ignore changes of those it does not have.
     try reader.eachRow(
-      of: stretch, version: isRelease ? nil : sequence, orFirst: true, filter: filter, in: view
+      of: stretch, version: isRelease ? nil : sequence, orFirst: true, filter: UserFeed.all, in: view
     ) { row in
       guard row.isShown else { return true }
       guard row.position.createdAt >= view.floorAt,
         !releases.follow(sequence, for: row.position.messageID, in: view.channel)
       else { return true }
       if tellsNew, isRelease || row.firstVersion == sequence || row.firstVersion == 0 {
-        // A message from before the user came into the channel is not new to that user.
-        let isEarlier = sequence <= view.gainedVersion && row.position.createdAt < view.memberSince
-        if isEarlier { return true }
+        // The event by which the user joined tells of new messages from before it.
+        let isNew = sequence > view.gainedVersion && row.position.createdAt > view.newAfter ?? -1
+        guard isRelease || isNew else { return true }
         received.splice(row.object.bytes)
         receivedCount += 1
       } else {
@@ -204,6 +209,27 @@ package struct UserFeed: Sendable {
     }
     if receivedCount > 0 { write(received, "message.received", change.source, view.url, into: &json) }
     if receivedCount < count { write(changed, "message.changed", change.source, view.url, into: &json) }
+    return count
+  }
+
+  /// Writes the new messages that the cache had when the user joined the channel, if this change is the
+  /// joining. Returns their number.
+  private func writeMissed(
+    _ logged: LoggedChange, _ releases: Releases, _ reader: CacheReader, _ view: ChannelView,
+    into json: inout JSONWriter
+  ) throws -> Int {
+    guard view.isJoined, logged.sequence == view.gainedVersion, let newAfter = view.newAfter else { return 0 }
+    var received = JSONWriter(capacity: 64)
+    var count = 0
+    try reader.eachRow(of: Position.first(at: newAfter + 1) ... .end, filter: UserFeed.all, in: view) { row in
+      guard row.isShown, row.position.createdAt >= view.floorAt, row.firstVersion < logged.sequence,
+        !releases.follow(logged.sequence, for: row.position.messageID, in: view.channel)
+      else { return true }
+      received.splice(row.object.bytes)
+      count += 1
+      return count < Limits.eventEntries
+    }
+    if count > 0 { write(received, "message.received", logged.change.source, view.url, into: &json) }
     return count
   }
 

@@ -1,4 +1,5 @@
 import ChatModel
+import Platform
 import Testing
 
 @testable import ChatAPI
@@ -136,7 +137,7 @@ import Testing
     #expect(messages(world, feed) == ["message.received 61"])
   }
 
-  @Test("B50: who comes into a channel of others is not told of messages from before")
+  @Test("B50: who comes into a channel of others is told of messages from after the joining alone")
   func lateJoiner() throws {
     let world = try world()
     defer { world.stop() }
@@ -154,18 +155,83 @@ import Testing
     let edited = CollectionWorld.message(21, at: 210, text: "other", updatedAt: 240)
     try world.cache.write { _ = try $0.store(edited, in: ChannelURL("general"), .messageUpdated) }
     let told = messages(world, feed)
-    #expect(
-      told == ["message.received 22", "message.received 23", "message.received 24", "message.changed 21"])
+    #expect(told == ["message.received 22", "message.received 23", "message.changed 21"])
   }
 
-  @Test("B50: a time of joining in the future hides nothing that comes after it was known here")
+  @Test("B50: who asked before Perch knew of the joining is told of the messages from before that, once")
+  func askedBefore() throws {
+    let world = try world()
+    defer { world.stop() }
+    var feed = feed(world)
+    try gain(record("general", joined: 200, last: nil), as: "bob", in: world)
+    try world.list([20, 21], in: "general")
+    let early = world.ask(feed)
+    #expect(!early.body.contains("general"))
+    feed = "/v1/events?wait=0&since=\(early.text("cursor"))"
+    try gain(record("general", joined: 200, last: 21), in: world)
+    #expect(messages(world, feed) == ["message.received 20 21"])
+    try gain(record("general", joined: 200, last: 21), in: world)
+    try world.send(22, in: "general")
+    #expect(messages(world, feed) == ["message.received 20 21", "message.received 22"])
+  }
+
+  @Test("B50: a user who comes first does not make old what is new to one who was in the channel before")
+  func cameEarlier() throws {
+    let world = try world()
+    defer { world.stop() }
+    let feed = feed(world)
+    try gain(record("general", joined: 300, last: nil), as: "bob", in: world)
+    try world.list([25, 31], in: "general")
+    try gain(record("general", joined: 200, last: nil), in: world)
+    try world.list([25, 26, 31], in: "general")
+    #expect(messages(world, feed) == ["message.received 25 31", "message.received 26"])
+    #expect(messages(world, feed, as: "bob") == ["message.received 31"])
+  }
+
+  @Test("B50: messages from between the invitation and the joining are received with the joining")
+  func accepted() throws {
+    let world = try world()
+    defer { world.stop() }
+    var feed = feed(world)
+    try gain(record("general", joined: 100, last: nil), as: "bob", in: world)
+    var invited = record("general", joined: nil, last: nil, invited: 200)
+    invited.membership?.state = .invited
+    try gain(invited, in: world)
+    for id in [19, 20, 21] as [Int64] { try world.send(id, in: "general") }
+    let early = world.ask(feed)
+    #expect(early.events.filter { $0.hasPrefix("message.") }.isEmpty)
+    feed = "/v1/events?wait=0&since=\(early.text("cursor"))"
+    try gain(record("general", joined: 215, last: 21, invited: 200), in: world)
+    try world.send(22, in: "general")
+    #expect(messages(world, feed) == ["message.received 20 21", "message.received 22"])
+  }
+
+  @Test("B50: a gap of others that is filled after a user's first listing tells that user of no old message")
+  func gapOfOthers() throws {
+    let world = try world()
+    defer { world.stop() }
+    try gain(record("general", joined: 100, last: nil), as: "bob", in: world)
+    try world.list([20], in: "general")
+    try world.cache.write { try $0.acknowledge(UserID("carol")) }
+    let feed = feed(world)
+    let page = [record("general", joined: 100, last: 30)]
+    try world.cache.write { _ = try $0.store(page, of: UserID("carol"), .listing(sweep: 1)) }
+    try world.fill(after: 20, through: 30, in: "general")
+    try world.send(31, in: "general")
+    #expect(messages(world, feed, as: "carol") == ["message.received 31"])
+    let bob = messages(world, feed, as: "bob")
+    #expect(bob == ["message.received 21 22 23 24 25 26 27 28 29 30", "message.received 31"])
+  }
+
+  @Test("B50: a time of joining in the future does not hide what comes after it was known here")
   func futureJoining() throws {
     let world = try world()
     defer { world.stop() }
     try gain(record("general", joined: 200, last: nil), as: "bob", in: world)
-    try gain(record("general", joined: 9_000_000, last: nil), in: world)
+    try gain(record("general", joined: 9_000_000_000_000_000, last: nil), in: world)
     let feed = feed(world)
-    try world.send(20, in: "general")
+    let message = CollectionWorld.message(20, at: Clock.system.wallMilliseconds() + 1)
+    try world.cache.write { _ = try $0.store(message, in: ChannelURL("general"), .messageReceived) }
     #expect(messages(world, feed) == ["message.received 20"])
   }
 

@@ -8,11 +8,10 @@ import SQLite
 /// never used twice, and the times of commits.
 struct Contents: Equatable, CustomStringConvertible {
   private static let passing: Set<String> = [
-    "seq", "at", "version", "first_version", "sweep", "seen_at", "probed_at", "ended_at", "confirmed_at",
-    "deleted_at",
-    "accepted_at", "expires_at", "next_try_at", "dispatched_at", "opened_at", "accessed_at", "closed_at",
-    "refused_age", "closed_age",
-    "shown_at", "begun_at", "begun_seq", "changed_seq", "listing", "pages",
+    "seq", "at", "version", "first_version", "gained_version", "sweep", "seen_at", "probed_at", "ended_at",
+    "confirmed_at", "deleted_at", "accepted_at", "expires_at", "next_try_at", "dispatched_at", "opened_at",
+    "accessed_at", "closed_at", "refused_age", "closed_age", "shown_at", "begun_at", "begun_seq",
+    "changed_seq", "listing", "pages",
   ]
   private static let ownTables: Set<String> = ["meta", "run"]
 
