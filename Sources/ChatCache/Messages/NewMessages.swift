@@ -55,8 +55,8 @@ extension CacheWriter {
   /// The time after which messages are new to a user who comes into a channel; nil: it is not known. A time
   /// in the future counts as now.
   ///
-  /// Of a channel in the user's first listing no message up to its last one is new. `isListed`: that listing
-  /// shows the channel.
+  /// Up to the last message of the answer none is new if the user's first listing shows the channel
+  /// (`isListed`), or if the answer does not say when the user came.
   func newAfter(
     for user: UserKey, _ record: MembershipRecord, _ lastMessage: ChannelRecord.LastMessage, isListed: Bool
   ) throws -> Int64? {
@@ -67,9 +67,8 @@ extension CacheWriter {
       if let last { return last - 1 }
       return lastMessage == .none && came > 0 ? came - 1 : nil
     }
-    if isListed, let last { return max(last, listedTo) }
-    let time = max(came, listedTo)
-    return time > 0 ? time - 1 : nil
+    if isListed { return max(last ?? came - 1, listedTo) }
+    return came > 0 ? max(came, listedTo) - 1 : last
   }
 
   /// Notes that messages after that time are new to a user who came into the channel. `isAlone`: no other

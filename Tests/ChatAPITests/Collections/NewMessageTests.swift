@@ -67,6 +67,18 @@ import Testing
     #expect(messages(world, feed) == ["message.received 21"])
   }
 
+  @Test("B50: if nobody says when the user came, messages up to the channel's last one are not received")
+  func unknownJoining() throws {
+    let world = try world()
+    defer { world.stop() }
+    let feed = feed(world)
+    try gain(record("general", joined: 150, last: nil), as: "bob", in: world)
+    try world.list([20, 21], in: "general")
+    try gain(record("general", joined: nil, last: 21), in: world)
+    try world.list([20, 21, 22], in: "general")
+    #expect(messages(world, feed) == ["message.received 22"])
+  }
+
   @Test("B50: of an old channel that the first listing missed, only messages from after it are received")
   func missed() throws {
     let world = try world(listed: 195)
