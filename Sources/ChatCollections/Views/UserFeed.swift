@@ -227,7 +227,8 @@ package struct UserFeed: Sendable {
       else { return true }
       received.splice(row.object.bytes)
       count += 1
-      return count < Limits.eventEntries
+      // The answer has an entry for the channel, too.
+      return count < Limits.eventEntries - 1
     }
     if count > 0 { write(received, "message.received", logged.change.source, view.url, into: &json) }
     return count
