@@ -213,6 +213,8 @@ import Testing
     let early = world.ask(feed)
     #expect(early.events.filter { $0.hasPrefix("message.") }.isEmpty)
     feed = "/v1/events?wait=0&since=\(early.text("cursor"))"
+    invited.membership?.isMuted = true
+    try gain(invited, in: world)
     try gain(record("general", joined: 215, last: 21, invited: 200), in: world)
     try world.send(22, in: "general")
     #expect(messages(world, feed) == ["message.received 20 21", "message.received 22"])
