@@ -141,6 +141,7 @@ import Testing
     try world.list(Array(10...60), in: "general")
     world.cache.usage.set(CacheLimit(exactly: 1, order: nil))
     try world.cache.evict()
+    world.cache.usage.set(CacheLimit(exactly: 1 << 30, order: nil))
     let stored = try world.cache.read { try $0.db.first("SELECT count(*) FROM message") { $0.int64(0) } }
     #expect(stored == 0)
     let feed = feed(world)
