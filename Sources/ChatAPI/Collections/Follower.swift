@@ -62,8 +62,8 @@ class Follower {
     let isHeld: Bool
     /// The answer key, if other views may get the same answer.
     let key: AnswerKey?
-    fileprivate let move: (() -> Void)?
-    fileprivate let settle: ((Int64) -> Void)?
+    fileprivate let moves: [() -> Void]
+    fileprivate let settles: [(Int64) -> Void]
   }
 
   final let context: CollectionContext
@@ -258,14 +258,14 @@ class Follower {
   /// Moves the views' windows as the answer needs it. False: the move has to be stored first, and the answer
   /// is made again after `makeReady`.
   final func move(_ found: borrowing Found) -> Bool {
-    guard let move = found.move else { return true }
-    move()
+    guard !found.moves.isEmpty else { return true }
+    for move in found.moves { move() }
     return isReady
   }
 
   /// Called when the client gets the answer: each view notes what its client now has.
   final func settle(_ found: borrowing Found) {
-    found.settle?(found.cursor.sequence)
+    for settle in found.settles { settle(found.cursor.sequence) }
     // The next read of a stream makes its views ready again.
     hasMadeReady = false
   }
@@ -318,7 +318,7 @@ class Follower {
     return Found(
       events: events,
       cursor: since.knowingConnection(upTo: changes.last?.sequence ?? since.connection), hasMore: false,
-      isEmpty: event == nil, isHeld: true, key: nil, move: nil, settle: nil)
+      isEmpty: event == nil, isHeld: true, key: nil, moves: [], settles: [])
   }
 
   private func connection(_ since: EventCursor) -> ClientConnection {
@@ -373,8 +373,8 @@ class Follower {
     private(set) var end: Int64
     private var latestEnd: Int64 = 0
     private var answers = 0
-    private var move: (() -> Void)?
-    private var settle: ((Int64) -> Void)?
+    private var moves: [() -> Void] = []
+    private var settles: [(Int64) -> Void] = []
     private var isEmpty = true
     private var key: AnswerKey?
     private var hasMore = false
@@ -404,23 +404,8 @@ class Follower {
       answers += 1
       end = min(end, answer.end)
       latestEnd = max(latestEnd, answer.end)
-      if let own = answer.move {
-        move =
-          move.map { earlier in
-            {
-              earlier()
-              own()
-            }
-          } ?? own
-      }
-      let own = answer.settle
-      settle =
-        settle.map { earlier in
-          {
-            earlier($0)
-            own($0)
-          }
-        } ?? own
+      if let move = answer.move { moves.append(move) }
+      settles.append(answer.settle)
       hasMore = hasMore || answer.hasMore
       key = answers == 1 ? answer.key : nil
       isEmpty = isEmpty && answer.isEmpty
@@ -439,7 +424,7 @@ class Follower {
       let hasMore = feeds == 1 ? hasMore : cursor.sequence < head
       return Found(
         events: events, cursor: cursor, hasMore: hasMore, isEmpty: isEmpty, isHeld: false, key: key,
-        move: move, settle: settle)
+        moves: moves, settles: settles)
     }
   }
 }

@@ -59,6 +59,8 @@ package struct ChannelView: Sendable, Equatable {
   package var version: Int64 { max(channelVersion, membershipVersion) }
   /// The sequence of the cursor for a client that was shown the channel. It is before all that was left out.
   package var toldVersion: Int64 { heldAt.map { min(version, $0) } ?? version }
+  /// Whether a message at that position is new to the user when the cache stores it for the first time.
+  package func isNew(_ position: Position) -> Bool { newAfter.map { position.createdAt > $0 } ?? true }
   /// Whether answers to this user differ from those to other members.
   package var isOfItsOwn: Bool { hasUnsent || heldAt != nil }
 }

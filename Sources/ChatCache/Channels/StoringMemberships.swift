@@ -79,10 +79,9 @@ extension CacheWriter {
     } else {
       try count(&facts, since: old, record, lastMessage, times.last, of: name, in: channel)
     }
-    let newAfter =
-      facts.begins(since: old)
-      ? try newAfter(for: user, record, lastMessage, isListed: page != nil) : nil
+    var newAfter: Int64?
     if facts.begins(since: old) {
+      newAfter = try self.newAfter(for: user, record, lastMessage, isListed: page != nil)
       try beginNewMessages(in: channel, after: newAfter, isAlone: try old == nil && reader.isLeft(channel))
     }
     let isTold = old == nil || old?.isShown(as: facts) == false

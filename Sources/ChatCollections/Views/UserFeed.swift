@@ -197,7 +197,7 @@ package struct UserFeed: Sendable {
       else { return true }
       if tellsNew, isRelease || row.firstVersion == sequence || row.firstVersion == 0 {
         // The event by which the user joined tells of new messages from before it.
-        let isNew = sequence > view.gainedVersion && row.position.createdAt > view.newAfter ?? -1
+        let isNew = sequence > view.gainedVersion && view.isNew(row.position)
         guard isRelease || isNew else { return true }
         received.splice(row.object.bytes)
         receivedCount += 1
@@ -221,8 +221,9 @@ package struct UserFeed: Sendable {
     guard view.isJoined, logged.sequence == view.gainedVersion, let newAfter = view.newAfter else { return 0 }
     var received = JSONWriter(capacity: 64)
     var count = 0
-    try reader.eachRow(of: Position.first(at: newAfter + 1) ... .end, filter: UserFeed.all, in: view) { row in
-      guard row.isShown, row.position.createdAt >= view.floorAt, row.firstVersion < logged.sequence,
+    try reader.eachRow(of: Position.first(at: newAfter) ... .end, filter: UserFeed.all, in: view) { row in
+      guard row.isShown, view.isNew(row.position), row.position.createdAt >= view.floorAt,
+        row.firstVersion < logged.sequence,
         !releases.follow(logged.sequence, for: row.position.messageID, in: view.channel)
       else { return true }
       received.splice(row.object.bytes)
