@@ -44,6 +44,9 @@ package enum ChangeKind: Int64, Sendable, CaseIterable {
   /// The newest end of a channel with open views was confirmed, for the first time since the link was lost
   /// (B25).
   case tailConfirmed = 21
+  /// New messages of a stretch were stored before this cache knew that the user is in the channel. It follows
+  /// the user's joining.
+  case missedMessages = 22
 
   /// Whether the chat itself changed, and not only the cached part of it.
   package var isOfTheChat: Bool {

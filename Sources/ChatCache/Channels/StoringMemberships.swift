@@ -94,6 +94,7 @@ extension CacheWriter {
     if isTold {
       let isToldByPage = old == nil && page?.take(channel) ?? false
       if !isToldByPage { try tell(facts, since: old, of: user, in: channel, origin.source) }
+      if facts.joins(since: old) { try tellMissed(by: user, in: channel, origin.source) }
     } else if folded == nil {
       try setCounted(facts.counted, of: user, in: channel)
     }
@@ -251,7 +252,6 @@ extension CacheWriter {
     }
     var change = Change(.membership, source, channel: channel, user: user)
     if source == .read, facts.differsInReading(from: old) { change.detail = Change.readsOn }
-    if facts.joins(since: old) { change.detail = Change.joins }
     let sequence = try append(change)
     if facts.joins(since: old) { try noteJoining(sequence, of: user, in: channel) }
   }

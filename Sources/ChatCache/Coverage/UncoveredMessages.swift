@@ -11,10 +11,8 @@ extension CacheWriter {
   func tellUncovered(
     _ coverage: Coverage, since old: Coverage, of channel: ChannelKey, _ source: ChangeSource
   ) throws -> Bool {
-    var slices: [UncoveredSlice] = []
-    for stretch in coverage.uncovered(since: old) {
-      slices += try uncoveredSlices(of: stretch, in: channel)
-    }
+    var slices: [MessageSlice] = []
+    for stretch in coverage.uncovered(since: old) { slices += try self.slices(of: stretch, in: channel) }
     guard slices.count > 1 else { return false }
     for slice in slices {
       var change = Change(.messages, source, channel: channel)
@@ -25,9 +23,8 @@ extension CacheWriter {
     return true
   }
 
-  private func uncoveredSlices(
-    of stretch: ClosedRange<Position>, in channel: ChannelKey
-  ) throws -> [UncoveredSlice] {
+  /// The messages of a stretch that were stored before this commit, divided among as few changes as possible.
+  func slices(of stretch: ClosedRange<Position>, in channel: ChannelKey) throws -> [MessageSlice] {
     var rows = try db.reading.rows(
       """
       SELECT
@@ -45,11 +42,11 @@ extension CacheWriter {
       CacheReader.bind($0, stretch, channel)
       $0.bind(6, lastCommitted)
     }
-    var slices: [UncoveredSlice] = []
+    var slices: [MessageSlice] = []
     while let row = try rows.next() {
       let position = Position(createdAt: row.int64(0), messageID: row.int64(1))
       if slices.isEmpty || !slices[slices.count - 1].take(position, bytes: row.int64(2)) {
-        slices.append(UncoveredSlice(position, bytes: row.int64(2)))
+        slices.append(MessageSlice(position, bytes: row.int64(2)))
       }
     }
     return slices
@@ -57,18 +54,18 @@ extension CacheWriter {
 }
 
 /// Neighbouring messages of which one change tells.
-private struct UncoveredSlice {
+struct MessageSlice {
   private(set) var stretch: ClosedRange<Position>
   private var rows = 1
   private var bytes: Int64
 
-  init(_ position: Position, bytes: Int64) {
+  fileprivate init(_ position: Position, bytes: Int64) {
     stretch = position...position
     self.bytes = bytes
   }
 
   /// Adds one more message. False: it does not fit.
-  mutating func take(_ position: Position, bytes more: Int64) -> Bool {
+  fileprivate mutating func take(_ position: Position, bytes more: Int64) -> Bool {
     guard rows < Limits.changeMessages, bytes + more <= Limits.changeBytes else { return false }
     rows += 1
     bytes += more

@@ -30,9 +30,6 @@ package struct Change: Sendable, Equatable {
   /// The detail of a user's change that moved the read position and the counts of unread messages alone.
   package static let readsOn = Array("\"reads_on\":true".utf8)
 
-  /// The detail of a change of a membership by which an invited user joined.
-  package static let joins = Array("\"joins\":true".utf8)
-
   /// The detail of a change of coverage whose messages other changes of the same commit tell of.
   package static let messagesAreTold = Array("\"messages_are_told\":true".utf8)
 

@@ -8,7 +8,7 @@ import SQLite
 // new again after it was cleared or evicted.
 //
 // The first messages of a channel may be stored before it is known that the user is in it, because another
-// user of this cache is. The event by which the user joins tells of them.
+// user of this cache is. Changes that follow the user's joining tell of them.
 
 /// Which messages are new when a channel stores them for the first time.
 struct NewMessages {
@@ -34,6 +34,16 @@ extension CacheReader {
         after: row.int64OrNil(0),
         knownTo: row.isNull(1) ? nil : Position(createdAt: row.int64(1), messageID: row.int64(2)))
     } ?? NewMessages()
+  }
+
+  /// The time after which the channel's messages are new to the user; nil: it is not known.
+  fileprivate func newAfter(for user: UserKey, in channel: ChannelKey) throws -> Int64? {
+    try db.first("SELECT new_after FROM membership WHERE user = ?1 AND channel = ?2") {
+      $0.bind(1, user.rawValue)
+      $0.bind(2, channel.rawValue)
+    } _: {
+      $0.int64OrNil(0)
+    } ?? nil
   }
 
   /// The newest time in the user's first listing of channels; nil: none of its pages is stored.
@@ -100,6 +110,17 @@ extension CacheWriter {
       $0.bind(1, user.rawValue)
       $0.bind(2, channel.rawValue)
       $0.bind(3, sequence)
+    }
+  }
+
+  /// Appends changes for messages that are new to the user who joined, and that the cache had already because
+  /// another user is in the channel.
+  func tellMissed(by user: UserKey, in channel: ChannelKey, _ source: ChangeSource) throws {
+    guard let newAfter = try reader.newAfter(for: user, in: channel) else { return }
+    for slice in try slices(of: Position.first(at: newAfter) ... .end, in: channel) {
+      var change = Change(.missedMessages, source, channel: channel, user: user)
+      change.stretch = slice.stretch
+      try append(change)
     }
   }
 

@@ -9,8 +9,8 @@ ALTER TABLE channel ADD COLUMN known_to_id INTEGER;
 ALTER TABLE user ADD COLUMN listed_to INTEGER;
 -- Messages that were created later are new to the user. NULL: those that are new in the channel.
 ALTER TABLE membership ADD COLUMN new_after INTEGER;
--- The sequence of the event by which the user joined the channel, as far as this cache knows. It tells of the new
--- messages that the cache had by then; earlier events are not told to the user as received.
+-- The sequence of the event by which the user joined the channel, as far as this cache knows. Events of kind 22 tell
+-- the user of the new messages that the cache had by then; earlier events do not.
 ALTER TABLE membership ADD COLUMN gained_version INTEGER NOT NULL DEFAULT 0;
 
 UPDATE channel

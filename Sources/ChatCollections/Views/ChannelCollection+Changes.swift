@@ -144,7 +144,7 @@ extension ChannelCollection {
   private static func concerns(_ kind: ChangeKind) -> Bool {
     switch kind {
     case .coverage, .hugeGap, .unverified, .outbox, .upload, .cacheCleared, .collectionAnswered,
-      .collectionFailed, .channelsListed, .tailConfirmed:
+      .collectionFailed, .channelsListed, .tailConfirmed, .missedMessages:
       false
     default: true
     }

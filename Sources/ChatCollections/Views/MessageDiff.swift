@@ -137,7 +137,7 @@ struct MessageDiff: ~Copyable {
     case .upload: uploadMoved(change, logged.sequence)
     case .tailConfirmed: isTailChanged = true
     case .channelDeleted, .membershipLost, .connection, .syncProgress, .cacheCleared, .unverified,
-      .channelsListed:
+      .channelsListed, .missedMessages:
       break
     }
   }

@@ -73,7 +73,6 @@ package struct UserFeed: Sendable {
     init?(_ change: Change, user: UserID) {
       guard let channel = change.channel else { return nil }
       switch change.kind {
-      case .membership where change.detail == Change.joins: return nil
       case .membership where change.detail == Change.readsOn: (kind, name) = (.channel, ExactText(user.text))
       case .channel: (kind, name) = (.channel, change.reference.map { ExactText($0) })
       case .membership, .floor: (kind, name) = (.channel, nil)
@@ -127,6 +126,7 @@ package struct UserFeed: Sendable {
     try reader.requireKnownRights(in: view)
     switch change.kind {
     case .messages: return try writeMessages(change, sequence, releases, reader, view, into: &json)
+    case .missedMessages: return try writeMissed(change, sequence, releases, reader, view, into: &json)
     case .messageDeleted: return try writeDeleted(change, view, reader, of: user.key, into: &json)
     case .channel, .membership, .floor, .membershipGained:
       if change.detail == Change.readsOn || change.readingMember == ExactText(self.user.text) {
@@ -141,7 +141,7 @@ package struct UserFeed: Sendable {
       json.splice(object.bytes)
       json.endArray()
       json.endObject()
-      return try 1 + writeMissed(logged, releases, reader, view, into: &json)
+      return 1
     case .coverage, .hugeGap: return try writeGap(change, reader, view, into: &json)
     case .cacheCleared:
       begin("cache.cleared", nil, url, into: &json)
@@ -176,7 +176,7 @@ package struct UserFeed: Sendable {
     into json: inout JSONWriter
   ) throws -> Int {
     // No client has a copy of an old message that the cache stores only now: no event tells of it.
-    guard view.isJoined, let stretch = change.stretch, change.age != .old else { return 0 }
+    guard change.age != .old else { return 0 }
     // A change for one user alone shows a message that was withheld. It keeps the version with which it was
     // stored.
     let isRelease = change.user != nil
@@ -185,53 +185,57 @@ package struct UserFeed: Sendable {
       || [.messageReceived, .messageSent, .messageFill].contains(change.source)
     var received = JSONWriter(capacity: 1024)
     var changed = JSONWriter(capacity: 64)
-    var (count, receivedCount) = (0, 0)
+    var receivedCount = 0
     // A new message is told by the change that stored it, even if a later one changed it: a client that acts
     // on new messages may ignore changes of those it does not have.
-    try reader.eachRow(
-      of: stretch, version: isRelease ? nil : sequence, orFirst: true, filter: UserFeed.all, in: view
-    ) { row in
-      guard row.isShown else { return true }
-      guard row.position.createdAt >= view.floorAt,
-        !releases.follow(sequence, for: row.position.messageID, in: view.channel)
-      else { return true }
+    let count = try eachMessage(of: change, sequence, isRelease ? nil : sequence, releases, reader, view) {
+      row in
       if tellsNew, isRelease || row.firstVersion == sequence || row.firstVersion == 0 {
-        // The event by which the user joined tells of new messages from before it.
+        // Of new messages from before the user joined, `writeMissed` tells.
         let isNew = sequence > view.gainedVersion && view.isNew(row.position)
-        guard isRelease || isNew else { return true }
+        guard isRelease || isNew else { return false }
         received.splice(row.object.bytes)
         receivedCount += 1
       } else {
         changed.splice(row.object.bytes)
       }
-      count += 1
-      return count < Limits.eventEntries
+      return true
     }
     if receivedCount > 0 { write(received, "message.received", change.source, view.url, into: &json) }
     if receivedCount < count { write(changed, "message.changed", change.source, view.url, into: &json) }
     return count
   }
 
-  /// Writes the new messages that the cache had when the user joined the channel, if this change is the
-  /// joining. Returns their number.
+  /// Writes new messages that the cache had before the user joined the channel. Returns their number.
   private func writeMissed(
-    _ logged: LoggedChange, _ releases: Releases, _ reader: CacheReader, _ view: ChannelView,
+    _ change: Change, _ sequence: Int64, _ releases: Releases, _ reader: CacheReader, _ view: ChannelView,
     into json: inout JSONWriter
   ) throws -> Int {
-    guard view.isJoined, logged.sequence == view.gainedVersion, let newAfter = view.newAfter else { return 0 }
-    var received = JSONWriter(capacity: 64)
-    var count = 0
-    try reader.eachRow(of: Position.first(at: newAfter) ... .end, filter: UserFeed.all, in: view) { row in
-      guard row.isShown, view.isNew(row.position), row.position.createdAt >= view.floorAt,
-        row.firstVersion < logged.sequence,
-        !releases.follow(logged.sequence, for: row.position.messageID, in: view.channel)
-      else { return true }
+    var received = JSONWriter(capacity: 1024)
+    let count = try eachMessage(of: change, sequence, nil, releases, reader, view) { row in
+      guard view.isNew(row.position), row.firstVersion < sequence else { return false }
       received.splice(row.object.bytes)
-      count += 1
-      // The answer has an entry for the channel, too.
-      return count < Limits.eventEntries - 1
+      return true
     }
-    if count > 0 { write(received, "message.received", logged.change.source, view.url, into: &json) }
+    if count > 0 { write(received, "message.received", change.source, view.url, into: &json) }
+    return count
+  }
+
+  /// Passes the messages of a change that the user may see to `body`, which returns whether it tells of them.
+  /// Returns how many it tells of. `version`: only messages that were stored or changed with it; nil: all.
+  private func eachMessage(
+    of change: Change, _ sequence: Int64, _ version: Int64?, _ releases: Releases, _ reader: CacheReader,
+    _ view: ChannelView, _ body: (borrowing ViewRow) -> Bool
+  ) throws -> Int {
+    guard view.isJoined, let stretch = change.stretch else { return 0 }
+    var count = 0
+    try reader.eachRow(of: stretch, version: version, orFirst: true, filter: UserFeed.all, in: view) { row in
+      guard row.isShown, row.position.createdAt >= view.floorAt,
+        !releases.follow(sequence, for: row.position.messageID, in: view.channel), body(row)
+      else { return true }
+      count += 1
+      return count < Limits.eventEntries
+    }
     return count
   }
 

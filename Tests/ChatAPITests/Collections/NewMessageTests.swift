@@ -188,6 +188,31 @@ import Testing
     #expect(messages(world, feed) == ["message.received 20 21", "message.received 22"])
   }
 
+  @Test("B49 B50: many messages from before Perch knew of the joining come in several events, all of them")
+  func manyMissed() throws {
+    let world = try world()
+    defer { world.stop() }
+    try gain(record("general", joined: 200, last: nil), as: "bob", in: world)
+    let text = String(repeating: "long ", count: 400)
+    for first in stride(from: 20 as Int64, to: 640, by: 100) {
+      try world.fill(after: first - 1, through: first + 99, in: "general", text: text)
+    }
+    var cursor = "\(world.cache.cursor)"
+    try gain(record("general", joined: 200, last: nil), in: world)
+    var told: [String] = []
+    var hasMore = true
+    while hasMore {
+      let answer = world.ask("/v1/events?wait=0&since=\(cursor)")
+      #expect(answer.body.utf8.count < Limits.eventBytes + 64 * 1024)
+      told += answer.events.filter { $0.hasPrefix("message.received ") }.flatMap {
+        $0.split(separator: " ").dropFirst()
+      }
+      .map(String.init)
+      (cursor, hasMore) = (answer.text("cursor"), answer.body.contains(#""has_more":true"#))
+    }
+    #expect(told == (20...719).map(String.init))
+  }
+
   @Test("B50: a user who comes first does not make old what is new to one who was in the channel before")
   func cameEarlier() throws {
     let world = try world()
