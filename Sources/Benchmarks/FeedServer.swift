@@ -27,7 +27,7 @@ enum FeedServer {
     let end = EndSignal()
     do {
       let filled = try FilledCache.interleaved(channels: channels, messages: stored)
-      try filled.admit((0..<users).map(user), to: views == .lists ? channels : 1)
+      try filled.admit((0..<users).map(user), to: views == .lists ? channels : 1, stored: stored)
       var settings = Collections.Settings()
       settings.parkedPerUser = settings.parked
       let collections = Collections(cache: filled.cache, syncRequests: LiveSync(), settings: settings)

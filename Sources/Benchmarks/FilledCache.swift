@@ -55,9 +55,10 @@ final class FilledCache: Sendable {
     return try FilledCache(reopening: folder)
   }
 
-  /// Makes users members of the first channels.
-  func admit(_ users: [UserID], to channels: Int = 1) throws {
-    let records = (0..<channels).map { FilledCache.channel($0) }
+  /// Makes users members of the first channels, which have `stored` messages. They come just after the last.
+  func admit(_ users: [UserID], to channels: Int = 1, stored: Int) throws {
+    let joinedAt = FilledCache.position(stored).createdAt - 1
+    let records = (0..<channels).map { FilledCache.channel($0, joinedAt: joinedAt) }
     for first in stride(from: 0, to: users.count, by: 100) {
       let some = users[first..<min(first + 100, users.count)]
       try cache.blocking.write { writer in
@@ -77,7 +78,7 @@ final class FilledCache: Sendable {
     Position(createdAt: firstAt + Int64(number) * 10, messageID: Int64(number) + 1)
   }
 
-  private static func channel(_ number: Int) -> ChannelRecord {
+  private static func channel(_ number: Int, joinedAt: Int64 = 1) -> ChannelRecord {
     var body = JSONWriter()
     body.field("channel_url", url(number).text)
     body.field("name", "Channel \(number)")
@@ -87,7 +88,7 @@ final class FilledCache: Sendable {
       body: body.finish().array, lastMessage: .absent,
       membership: MembershipRecord(
         state: .joined, isOperator: false, isMuted: false, hiddenState: "unhidden", floorAt: 0, lastReadAt: 0,
-        unread: 0, mentions: 0, joinedAt: 1, invitedAt: 0))
+        unread: 0, mentions: 0, joinedAt: joinedAt, invitedAt: 0))
   }
 
   /// A message with a body of 400 bytes.

@@ -53,7 +53,7 @@ import Testing
       let answer = try cache.read {
         try UserFeed(watcher).changes($0, since: from, until: try $0.lastChange(), connection: connection)
       }
-      let text = [UInt8(ascii: "[")] + answer.events.array + [UInt8(ascii: "]")]
+      let text = [UInt8(ascii: "[")] + answer.body.array + [UInt8(ascii: "]")]
       #expect(text.count <= Limits.eventBytes + 2)
       try text.withUnsafeBytes { bytes in
         try JSONParser().parse(bytes) { json in
@@ -105,9 +105,9 @@ import Testing
     while hasMore {
       let since = client.cursor
       let answer = try cache.read { try view.changes($0, since: since, until: try $0.lastChange()) }
-      #expect(answer.events.count <= Limits.eventBytes)
+      #expect(answer.body.count <= Limits.eventBytes)
       answer.settle(answer.end)
-      try client.take(answer.events)
+      try client.take(answer.body)
       (client.cursor, hasMore) = (answer.end, answer.hasMore)
     }
     #expect(client.shown.count == Self.channels - Self.page)
@@ -141,7 +141,7 @@ import Testing
     let answer = try cache.read {
       try view.changes($0, since: cursor, until: try $0.lastChange(), viewContext)
     }
-    let told = String(decoding: answer.events.array, as: UTF8.self)
+    let told = String(decoding: answer.body.array, as: UTF8.self)
     #expect(told.contains("messages.replaced") && !told.contains("\"message_id\":\"1\""), "\(told)")
   }
 
@@ -172,8 +172,8 @@ import Testing
     let (told, fed) = try cache.read { reader in
       let end = try reader.lastChange()
       return (
-        try view.changes(reader, since: cursor, until: end, viewContext).events.array,
-        try UserFeed(Self.watcher).changes(reader, since: cursor, until: end, connection: connection).events
+        try view.changes(reader, since: cursor, until: end, viewContext).body.array,
+        try UserFeed(Self.watcher).changes(reader, since: cursor, until: end, connection: connection).body
           .array
       )
     }

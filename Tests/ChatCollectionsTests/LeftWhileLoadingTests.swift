@@ -43,7 +43,7 @@ import Testing
       try cache.read { reader in
         let answer = try view.changes(reader, since: since, until: try reader.lastChange())
         answer.settle(answer.end)
-        return (String(decoding: answer.events.array, as: UTF8.self), answer.end)
+        return (String(decoding: answer.body.array, as: UTF8.self), answer.end)
       }
     }
     let gone = try cache.read { old in

@@ -62,7 +62,7 @@ extension Row {
   /// The medians of forty messages, one commit each.
   private static func cost(members: Int) throws -> Cost {
     let made = try FilledCache(channels: 1)
-    try made.admit((0..<members).map { UserID("member-\($0)") })
+    try made.admit((0..<members).map { UserID("member-\($0)") }, stored: 0)
     try made.store(0, count: 100, in: 0)
     // The write-ahead log begins anew, so that its file grows with each commit.
     let filled = try made.reopened()

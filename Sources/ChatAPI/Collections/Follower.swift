@@ -54,7 +54,7 @@ class Follower {
 
   /// The events that one read of the log found.
   struct Found: ~Copyable {
-    let events: ByteBuffer
+    let body: EventsBody
     let cursor: EventCursor
     let hasMore: Bool
     let isEmpty: Bool
@@ -64,6 +64,9 @@ class Follower {
     let key: AnswerKey?
     fileprivate let moves: [() -> Void]
     fileprivate let settles: [(Int64) -> Void]
+
+    /// The body of the answer.
+    consuming func answer() -> ByteBuffer { body.finish(cursor, hasMore: hasMore) }
   }
 
   final let context: CollectionContext
@@ -313,10 +316,10 @@ class Follower {
       of: user, after: since.connection, upTo: try reader.lastChange())
     let name = targets.count > 1 && !hasUserFeed ? targets[0].id : nil
     let event = connection.event(changes, collection: name)
-    var events = ByteBuffer()
-    event?.withUnsafeBytes { events.append($0) }
+    var body = EventsBody()
+    event?.withUnsafeBytes { body.add($0) }
     return Found(
-      events: events,
+      body: body,
       cursor: since.knowingConnection(upTo: changes.last?.sequence ?? since.connection), hasMore: false,
       isEmpty: event == nil, isHeld: true, key: nil, moves: [], settles: [])
   }
@@ -367,8 +370,8 @@ class Follower {
 
   /// The events of several views in one answer.
   private struct Told: ~Copyable {
-    /// The events so far, with commas between them.
-    private var events = ByteBuffer(capacity: 0)
+    /// The events so far; nil: there is no answer yet.
+    private var body: EventsBody?
     /// The earliest and the latest end of the answers so far.
     private(set) var end: Int64
     private var latestEnd: Int64 = 0
@@ -388,13 +391,20 @@ class Follower {
     }
 
     /// Whether the views that were read so far fill more than two answers.
-    var isFarTooMuch: Bool { events.count > 2 * Limits.eventBytes }
+    var isFarTooMuch: Bool { bytes > 2 * Limits.eventBytes }
+
+    private var bytes: Int {
+      switch body {
+      case nil: 0
+      case .some(let body): body.count
+      }
+    }
 
     /// The end up to which all views have to be read again. If all together are too large, it is nearer to
     /// `since` in proportion; otherwise it is where a view was cut. Nil: the answer stays as it is.
     func earlierEnd(since: Int64, until: Int64) -> Int64? {
       let isEven = answers == feeds && latestEnd <= end
-      let bytes = events.count * feeds / max(1, answers)
+      let bytes = bytes * feeds / max(1, answers)
       guard feeds > 1, until > since + 1, bytes > Limits.eventBytes else { return isEven ? nil : end }
       let part = Double(Limits.eventBytes) * 0.75 / Double(bytes)
       return since + max(1, min(Int64(Double(end - since) * part), until - since - 1))
@@ -409,21 +419,15 @@ class Follower {
       hasMore = hasMore || answer.hasMore
       key = answers == 1 ? answer.key : nil
       isEmpty = isEmpty && answer.isEmpty
-      // An answer that only moves a window is not empty, and has no events.
-      guard answer.events.count > 0 else { return }
-      if events.count == 0 {
-        events = answer.releaseEvents()
-      } else {
-        events.append(",")
-        events.append(answer.events.bytes)
-      }
+      if body == nil { body = answer.releaseBody() } else { body?.append(answer.body) }
     }
 
     /// `head`: the log's end. A view alone ends at the last change that concerns it.
     consuming func found(_ cursor: EventCursor, head: Int64) -> Found {
       let hasMore = feeds == 1 ? hasMore : cursor.sequence < head
       return Found(
-        events: events, cursor: cursor, hasMore: hasMore, isEmpty: isEmpty, isHeld: false, key: key,
+        body: body ?? EventsBody(), cursor: cursor, hasMore: hasMore, isEmpty: isEmpty, isHeld: false,
+        key: key,
         moves: moves, settles: settles)
     }
   }

@@ -68,7 +68,7 @@ final class Poll: Follower {
     }
     guard let since = cursor else {
       let now = try Follower(followed, request).cursorNow
-      return .respond(CollectionContext.answer(body(ByteBuffer(), cursor: now, hasMore: false)))
+      return .respond(CollectionContext.answer(EventsBody().finish(now, hasMore: false)))
     }
     let poll = try Poll(followed, request, since: since, milliseconds: parameters.milliseconds)
     if parameters.milliseconds > 0 { try poll.subscribe(request.makeWaiter(), isOnce: true) }
@@ -108,11 +108,11 @@ final class Poll: Follower {
       unsubscribe()
       settle(found)
       let isWorthSharing = !found.isEmpty && !found.isHeld
-      let body = Poll.body(found.events, cursor: found.cursor, hasMore: found.hasMore)
-      guard let name, isWorthSharing else { return .respond(CollectionContext.answer(body)) }
-      let made = SharedResponse(headers: [("Cache-Control", "no-store")], body: body)
+      guard let name, isWorthSharing else { return .respond(CollectionContext.answer(found.answer())) }
+      let key = found.key
+      let made = SharedResponse(headers: [("Cache-Control", "no-store")], body: found.answer())
       context.shared.keep(made, name, since: since, head: head.sequence)
-      if let key = found.key { context.shared.keep(made, key, since) }
+      if let key { context.shared.keep(made, key, since) }
       return respond(made, moment)
     }
     if found.isHeld { rights.await(for: self) }
@@ -172,19 +172,6 @@ final class Poll: Follower {
       }
     }
   }
-
-  private static func body(_ events: borrowing ByteBuffer, cursor: EventCursor, hasMore: Bool) -> ByteBuffer {
-    var json = JSONWriter(capacity: events.count + 128)
-    json.beginObject()
-    json.name("events")
-    json.beginArray()
-    json.splice(fields: events.bytes)
-    json.endArray()
-    json.field("cursor", cursor)
-    json.field("has_more", hasMore)
-    json.endObject()
-    return json.finish()
-  }
 }
 
 /// A poll as a stream of server-sent events. Of one answer's events only the last has an id, the answer's
@@ -222,7 +209,7 @@ enum EventsOverTime {
           follower.settle(found)
           cursor = found.cursor
           guard !found.isEmpty else { return found.hasMore ? .more : .wait }
-          try write(found.events, id: cursor.description, into: &buffer)
+          try write(found.body, id: cursor.description, into: &buffer)
           return .more
         } catch let problem as Problem {
           end(problem, now: follower.cursorNow, into: &buffer)
@@ -249,8 +236,9 @@ enum EventsOverTime {
     buffer.append(event: name, id: nil, data: data.bytes)
   }
 
-  private static func write(_ events: borrowing ByteBuffer, id: String, into buffer: inout ByteBuffer) throws
-  {
+  private static func write(
+    _ events: borrowing EventsBody, id: String, into buffer: inout ByteBuffer
+  ) throws {
     var all = ByteBuffer(capacity: events.count + 2)
     all.append("[")
     all.append(events.bytes)

@@ -57,23 +57,27 @@ package final class RouteContext: Sendable {
   /// again yet: the client is told to ask again (B58).
   func acrossClears(_ body: () throws -> Outcome) throws -> Outcome {
     let epoch = cache.cursor.epoch
-    return try RouteContext.run(body) { [cache] problem in
-      guard problem.code == Problem.channelNotFound.code,
-        try cache.read({ try !$0.isOf(epoch: epoch) })
-      else { return problem }
-      return Problem(.notSynced(retryAfter: 1000))
+    return try RouteContext.run(body) { [cache] error in
+      RouteContext.changed(error) { problem in
+        guard problem.code == Problem.channelNotFound.code,
+          try cache.read({ try !$0.isOf(epoch: epoch) })
+        else { return problem }
+        return Problem(.notSynced(retryAfter: 1000))
+      }
     }
   }
 
-  /// Runs `body`, and changes the problem that it throws now or when the request goes on.
+  /// Runs `body`, and changes the error that it throws now or when the request goes on.
   private static func run(
-    _ body: () throws -> Outcome, changing change: @escaping (Problem) throws -> Problem
+    _ body: () throws -> Outcome, changing change: @escaping (any Error) -> any Error
   ) throws -> Outcome {
-    let changed: (any Error) -> any Error = { error in
-      guard let problem = error as? Problem else { return error }
-      do { return try change(problem) } catch { return error }
-    }
-    do { return try body().mapErrors(changed) } catch { throw changed(error) }
+    do { return try body().mapErrors(change) } catch { throw change(error) }
+  }
+
+  /// The error with its problem changed. It stays as it is if it is no problem, or if `change` throws.
+  private static func changed(_ error: any Error, _ change: (Problem) throws -> Problem) -> any Error {
+    guard let problem = error as? Problem else { return error }
+    do { return try change(problem) } catch { return error }
   }
 
   /// Runs `body`. If it meets news while the caller's changes are not known, waits for them and runs it again
@@ -153,13 +157,15 @@ package final class RouteContext: Sendable {
   /// just not be cached any more: the client is told to ask again (B58).
   private func acrossRemovals(in url: ChannelURL, _ body: () throws -> Outcome) throws -> Outcome {
     let mark = cache.cursor.sequence
-    return try RouteContext.run(body) { [cache] problem in
-      guard problem.detail == Problem.messageNotFound.detail,
-        try cache.read({ try $0.hasRemovedMessages(of: url, since: mark) })
-      else { return problem }
-      var later = Problem.removedMeanwhile
-      later.members = problem.members
-      return later
+    return try RouteContext.run(body) { [cache] error in
+      RouteContext.changed(error) { problem in
+        guard problem.detail == Problem.messageNotFound.detail,
+          try cache.read({ try $0.hasRemovedMessages(of: url, since: mark) })
+        else { return problem }
+        var later = Problem.removedMeanwhile
+        later.members = problem.members
+        return later
+      }
     }
   }
 

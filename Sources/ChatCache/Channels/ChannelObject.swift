@@ -33,8 +33,7 @@ extension CacheReader {
 
   /// The columns of `membership` m that make the fields which the user alone sees; the unread counts follow.
   static let ownColumns = """
-    m.version, m.state, m.role, m.is_muted, m.last_read_at, m.hidden_state, m.inviter, m.invited_at,
-      m.floor_at
+    m.state, m.role, m.is_muted, m.last_read_at, m.hidden_state, m.inviter, m.invited_at, m.floor_at
     """
 
   /// The columns of `membership` m and `channel` c that make a channel's object.
@@ -94,7 +93,7 @@ extension CacheReader {
     try writeCommon(row, parts, showsLastMessage: last.isCommon, into: &writer)
     let commonEnd = writer.buffer.count
     last.writeEarlier(into: &writer)
-    own.write(row.int64(18), row.int64(19), into: &writer)
+    own.write(row.int64(17), row.int64(18), into: &writer)
     writer.field("updated_at", row.int64(8))
     writer.endObject()
     return commonEnd
@@ -105,9 +104,8 @@ extension CacheReader {
   func writeCommon(
     of channel: ChannelKey, _ parts: ChannelParts, showsLastMessage: Bool, into writer: inout JSONWriter
   ) throws -> Int {
-    let name = LogNotes.Common(channel: channel, parts: parts, hasLastMessage: showsLastMessage)
-    if let known = notes?.common[name] {
-      known.text.withUnsafeBytes { writer.splice(fields: $0) }
+    if let known = notes?.channel(channel)?.text(parts, hasLastMessage: showsLastMessage) {
+      known.bytes.withUnsafeBytes { writer.splice(fields: $0) }
       return known.hash
     }
     var rows = try db.rows(CacheReader.commonSQL) { $0.bind(1, channel.rawValue) }
@@ -115,7 +113,8 @@ extension CacheReader {
     var common = JSONWriter(capacity: 1024)
     try writeCommon(row, parts, showsLastMessage: showsLastMessage, into: &common)
     let hash = ListedChannel.hash(common.buffer.bytes)
-    notes?.keep(common.buffer, hash, name)
+    notes?.channel(channel)?.keep(
+      .init(parts: parts, hasLastMessage: showsLastMessage, bytes: common.buffer.array, hash: hash))
     writer.splice(fields: common.buffer.bytes)
     return hash
   }
@@ -175,31 +174,31 @@ struct OwnFields: ~Copyable {
   }
 
   /// The user may not see messages before this moment (B23).
-  var floor: Int64 { row.int64(first + 8) }
-  var lastReadAt: Int64 { row.int64(first + 4) }
+  var floor: Int64 { row.int64(first + 7) }
+  var lastReadAt: Int64 { row.int64(first + 3) }
 
   /// Whether the user may read a message of that time: it is not below the floor (B23). An invited user may
   /// read none.
   func mayReadMessage(at time: Int64) -> Bool {
-    row.bytes(first + 1).first == UInt8(ascii: "j") && time >= floor
+    row.bytes(first).first == UInt8(ascii: "j") && time >= floor
   }
 
   func write(_ unread: Int64, _ mentions: Int64, into writer: inout JSONWriter) {
     writer.field("unread_message_count", unread)
     writer.field("unread_mention_count", mentions)
     writer.name("my_member_state")
-    writer.value(utf8: row.bytes(first + 1))
+    writer.value(utf8: row.bytes(first))
     writer.name("my_role")
-    writer.value(utf8: row.bytes(first + 2))
-    writer.field("my_muted", row.bool(first + 3))
+    writer.value(utf8: row.bytes(first + 1))
+    writer.field("my_muted", row.bool(first + 2))
     writer.field("my_last_read_at", lastReadAt)
     writer.name("hidden_state")
-    writer.value(utf8: row.bytes(first + 5))
-    if !row.isNull(first + 6) {
+    writer.value(utf8: row.bytes(first + 4))
+    if !row.isNull(first + 5) {
       writer.name("inviter")
-      writer.splice(row.bytes(first + 6))
+      writer.splice(row.bytes(first + 5))
     }
-    if row.int64(first + 7) > 0 { writer.field("invited_at", row.int64(first + 7)) }
+    if row.int64(first + 6) > 0 { writer.field("invited_at", row.int64(first + 6)) }
     writer.field("history_floor_at", floor)
   }
 }

@@ -67,14 +67,12 @@ extension CacheReader {
   private func shown(_ user: CachedUser) throws -> UserKey { try isBeingCleared() ? .unknown : user.key }
 
   /// The sort key of a row's channel. Its url, times and texts are the columns from `first` on, as at the end
-  /// of `channelColumns`. `position`: the channel's in the order of messages, if the row does not have it.
-  static func key(
-    _ row: Row, _ order: ChannelQuery.Order, from first: Int32 = 20, position: Int64? = nil
-  ) -> ChannelListKey {
+  /// of `channelColumns`.
+  static func key(_ row: Row, _ order: ChannelQuery.Order, from first: Int32 = 19) -> ChannelListKey {
     let url = row.string(first)
     switch order {
     case .latestLastMessage:
-      return ChannelListKey(time: position ?? row.int64(first + 1), text: "", channelURL: url)
+      return ChannelListKey(time: row.int64(first + 1), text: "", channelURL: url)
     case .chronological: return ChannelListKey(time: row.int64(first + 2), text: "", channelURL: url)
     case .name: return ChannelListKey(time: 0, text: row.string(first + 3), channelURL: url)
     case .metadataValue: return ChannelListKey(time: 0, text: row.string(first + 4), channelURL: url)

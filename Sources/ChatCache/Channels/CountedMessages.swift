@@ -8,9 +8,8 @@ import SQLite
 ///
 /// It counts the messages of the view `unread_message`.
 final class CountedMessages {
-  /// The most messages of a channel, and the most channels, that a snapshot keeps. Beyond them the view
-  /// `crowded_count` counts.
-  fileprivate static let (most, mostChannels) = (1000, 32)
+  /// The most messages of a channel that a snapshot keeps. Beyond them the view `crowded_count` counts.
+  private static let most = 1000
 
   private struct Message {
     let counted: CountedMessage
@@ -89,17 +88,6 @@ final class CountedMessages {
   }
 }
 
-extension LogNotes {
-  /// The newest messages of the channel; nil: those of too many channels are kept already.
-  fileprivate func countedMessages(in channel: ChannelKey) -> CountedMessages? {
-    if let known = counted[channel] { return known }
-    guard counted.count < CountedMessages.mostChannels else { return nil }
-    let made = CountedMessages()
-    counted[channel] = made
-    return made
-  }
-}
-
 extension CacheReader {
   /// The counts of a member of a crowded channel: those of the member's row, and the messages from `position`
   /// on, which the row does not count.
@@ -107,7 +95,7 @@ extension CacheReader {
     of user: UserKey, named name: ExactText, in channel: ChannelKey, from position: Position,
     row: FollowedCounts.Count
   ) throws -> FollowedCounts.Count? {
-    guard let messages = notes?.countedMessages(in: channel),
+    guard let messages = notes?.channel(channel)?.counted,
       try messages.reach(position.createdAt, in: channel, db)
     else { return try crowdedCount(of: user, in: channel) }
     let later = messages.count(from: position, for: name)

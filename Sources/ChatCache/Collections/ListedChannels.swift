@@ -51,7 +51,7 @@ package struct ChannelLookup: Sendable {
     name = ExactText(userID.text)
     let made = ChannelListSQL(
       lookingUpIn: query, user: user, named: userID,
-      columns: CacheReader.lookupColumns.and(valueFor: query.order))
+      columns: CacheReader.lookupColumns(query.order))
     values = made.values
     let text = ExactText(made.text)
     sql = ChannelLookup.texts.withLock { texts in
@@ -84,7 +84,7 @@ struct CommonValues {
 extension CacheReader {
   /// The values of the channel's row. Polls of one snapshot share them.
   private func commonValues(of channel: ChannelKey) throws -> CommonValues {
-    if let known = notes?.values[channel] { return known }
+    if let known = notes?.channel(channel)?.values { return known }
     let found = try db.first(
       "SELECT is_crowded, version, last_message_at, updated_at FROM channel WHERE id = ?1"
     ) {
@@ -94,17 +94,23 @@ extension CacheReader {
         isCrowded: $0.bool(0), version: $0.int64(1), lastMessageAt: $0.int64(2), updatedAt: $0.int64(3))
     }
     guard let found else { throw CacheError.unreadable("a membership has no channel") }
-    notes?.keep(found, of: channel)
+    notes?.channel(channel)?.values = found
     return found
   }
 
   /// The user's own columns, the counts of the row alone, how a crowded channel's messages are counted from
   /// there, and the columns that place the channel in the list.
-  fileprivate static let lookupColumns = ChannelListSQL.Columns(
-    """
-    \(ownColumns), m.unread, m.mentions, m.counted_at, m.counted_id, m.channel_url, m.sort_at, m.created_at,
-      m.name_key
-    """)
+  fileprivate static func lookupColumns(_ order: ChannelQuery.Order) -> ChannelListSQL.Columns {
+    let position =
+      switch order {
+      case .latestLastMessage: "m.sort_at"
+      case .chronological: "m.sort_at, m.created_at"
+      case .name: "m.sort_at, m.name_key"
+      case .metadataValue: "m.sort_at, v.value_key"
+      }
+    return ChannelListSQL.Columns(
+      "\(ownColumns), m.unread, m.mentions, m.counted_at, m.counted_id, \(position)")
+  }
 
   /// Writes the channel as the list shows it into an empty text. Returns its sort key there and the object's
   /// hash. Nil: the list does not show it, wherever its window ends.
@@ -113,9 +119,9 @@ extension CacheReader {
   ) throws -> (key: ChannelListKey, hash: Int64)? {
     guard try !isBeingCleared() else { return nil }
     var rows = try db.rows(lookup.sql) { lookup.bind(to: $0, channel) }
-    guard let row = try rows.next() else { return nil }
+    guard let row = try rows.next(), let url = try url(of: channel) else { return nil }
     let values = try commonValues(of: channel)
-    let position = values.position(of: row.int64(14))
+    let position = values.position(of: row.int64(12))
     guard lookup.query.includesEmpty || position >= 0 else { return nil }
     let own = OwnFields(row, from: 0)
     let rule = try lastMessageRule(for: lookup.user, heldAt: rightsLimit(of: lookup.user))
@@ -129,7 +135,12 @@ extension CacheReader {
     own.write(counts.unread, counts.mentions, into: &writer)
     writer.field("updated_at", values.updatedAt)
     writer.endObject()
-    let key = CacheReader.key(row, lookup.query.order, from: 13, position: position)
+    let key =
+      switch lookup.query.order {
+      case .latestLastMessage: ChannelListKey(time: position, text: "", channelURL: url.text)
+      case .chronological: ChannelListKey(time: row.int64(13), text: "", channelURL: url.text)
+      case .name, .metadataValue: ChannelListKey(time: 0, text: row.string(13), channelURL: url.text)
+      }
     let rest = UnsafeRawBufferPointer(rebasing: writer.buffer.bytes[commonEnd...])
     return (key, ListedChannel.hash(common: common, own: rest))
   }
@@ -139,9 +150,9 @@ extension CacheReader {
     _ row: Row, _ own: borrowing OwnFields, _ channel: ChannelKey, _ lookup: ChannelLookup,
     _ values: CommonValues
   ) throws -> FollowedCounts.Count {
-    let counts = FollowedCounts.Count(unread: row.int64(9), mentions: row.int64(10))
+    let counts = FollowedCounts.Count(unread: row.int64(8), mentions: row.int64(9))
     guard values.isCrowded else { return counts }
-    let counted = Position(createdAt: row.int64(11), messageID: row.int64(12))
+    let counted = Position(createdAt: row.int64(10), messageID: row.int64(11))
     return try crowdedCount(
       of: lookup.user, named: lookup.name, in: channel,
       from: max(counted.next, Position.last(at: own.lastReadAt).next, .first(at: own.floor)), row: counts)
@@ -165,7 +176,7 @@ extension CacheReader {
   private func listed(_ row: Row, _ query: ChannelQuery, _ rule: LastMessageRule) throws -> ListedChannel {
     var writer = JSONWriter(capacity: 1024)
     let commonEnd = try write(row, ChannelParts(of: query), rule, into: &writer)
-    let key = CacheReader.key(row, query.order, from: 20)
+    let key = CacheReader.key(row, query.order)
     let bytes = writer.buffer.bytes
     let common = ListedChannel.hash(UnsafeRawBufferPointer(rebasing: bytes[1..<commonEnd]))
     let hash = ListedChannel.hash(

@@ -74,52 +74,6 @@ extension CacheWriter {
   }
 }
 
-/// Values that one poll read from the database, kept for other polls that read the same snapshot. After each
-/// commit thousands of polls need the same values.
-final class LogNotes {
-  /// The first sequence from which the log is complete.
-  var oldest: Int64?
-  /// The last sequence.
-  var last: Int64?
-  /// The last sequence of the run that was asked for last; nil: there is no such run.
-  var run: (number: Int64, end: Int64?)?
-  /// The changes after a sequence, those of all users, if they are few.
-  var tail: (after: Int64, changes: [LoggedChange]?)?
-  /// Whether everything is being cleared.
-  var isClearing: Bool?
-  /// Whether any message is kept from its sender's views.
-  var isAnyWithheld: Bool?
-  /// The newest messages of crowded channels that changed.
-  var counted: [ChannelKey: CountedMessages] = [:]
-  /// The values of the rows of channels that changed.
-  private(set) var values: [ChannelKey: CommonValues] = [:]
-  /// The urls of channels that changed.
-  var urls: [ChannelKey: ChannelURL] = [:]
-  /// The JSON text of the fields that all members of a channel see, without `updated_at`. Only short texts
-  /// are kept, and only so many. `hash`: that of the text.
-  private(set) var common: [Common: (text: [UInt8], hash: Int)] = [:]
-  private static let (mostCommon, mostCommonBytes) = (64, 16_384)
-
-  /// Names the text of a channel's common fields.
-  struct Common: Hashable {
-    let channel: ChannelKey
-    let parts: ChannelParts
-    /// Whether the text shows the last message.
-    let hasLastMessage: Bool
-  }
-
-  /// Keeps the values of a channel's row, unless there are many.
-  func keep(_ values: CommonValues, of channel: ChannelKey) {
-    if self.values.count < LogNotes.mostCommon { self.values[channel] = values }
-  }
-
-  /// Keeps the text of a channel's common fields, unless it is long or there are many.
-  func keep(_ text: borrowing ByteBuffer, _ hash: Int, _ name: Common) {
-    guard common.count < LogNotes.mostCommon, text.count <= LogNotes.mostCommonBytes else { return }
-    common[name] = (text.array, hash)
-  }
-}
-
 extension CacheReader {
   /// The changes of a channel after `sequence`, oldest first, at most `limit`.
   package func changes(in channel: ChannelKey, after sequence: Int64, limit: Int) throws -> [LoggedChange] {

@@ -18,7 +18,7 @@ extension CacheReader {
   ) throws -> (changes: [LoggedChange], end: Int64, isWhole: Bool) {
     if let tail = try tail(after: sequence) {
       let isAsItWas = tail.allSatisfy { $0.change.leavesMemberships(of: user) }
-      let own = try tail.filter {
+      let own = try tail.all {
         try concerns($0.change, user, view, isAssumed: { try isAsItWas && isAssumed($0) })
       }
       let each = try LoggedChange.each(of: own, after: sequence, limit: limit)
@@ -283,13 +283,13 @@ extension CacheReader {
 
   /// The channel's url, also after its users left.
   package func url(of channel: ChannelKey) throws -> ChannelURL? {
-    if let known = notes?.urls[channel] { return known }
+    if let known = notes?.channel(channel)?.url { return known }
     let found = try db.first("SELECT channel_url FROM channel WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
     } _: {
       ChannelURL($0.string(0))
     }
-    notes?.urls[channel] = found
+    notes?.channel(channel)?.url = found
     return found
   }
 
@@ -312,5 +312,13 @@ extension Change {
     case .messages, .messageDeleted, .channel, .coverage, .hugeGap, .unverified, .tailConfirmed: return true
     default: return false
     }
+  }
+}
+
+extension [LoggedChange] {
+  /// Those that satisfy `isWanted`. If that is all of them, nothing is copied.
+  fileprivate func all(that isWanted: (LoggedChange) throws -> Bool) rethrows -> [LoggedChange] {
+    guard let first = try firstIndex(where: { try !isWanted($0) }) else { return self }
+    return try self[..<first] + self[(first + 1)...].filter(isWanted)
   }
 }

@@ -100,17 +100,17 @@ package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
     var shown: Shown
   }
 
-  /// The number of cursors that are remembered.
-  package static var depth: Int { 2 }
-
-  private var moments: [Moment] = []
+  /// The answer before the last, and the last. They are no array, which would lie elsewhere in memory.
+  private var (earlier, last): (Moment?, Moment?) = (nil, nil)
 
   /// Nothing is remembered yet.
   package init() {}
 
   /// What was shown at `sequence`, as far as that is remembered.
   package func shown(at sequence: Int64) -> Shown {
-    moments.last { $0.sequence == sequence }?.shown ?? .nothing
+    if let last, last.sequence == sequence { return last.shown }
+    if let earlier, earlier.sequence == sequence { return earlier.shown }
+    return .nothing
   }
 
   /// What the client knew of `name` at `sequence`.
@@ -125,16 +125,16 @@ package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
 
   /// Notes an answer up to `sequence`. With it the client has `shown`.
   package mutating func answered(at sequence: Int64, _ shown: Shown) {
-    moments.removeAll { $0.sequence == sequence }
-    moments.append(Moment(sequence: sequence, shown: shown))
-    if moments.count > Self.depth { moments.removeFirst(moments.count - Self.depth) }
+    if last?.sequence != sequence { earlier = last }
+    last = Moment(sequence: sequence, shown: shown)
   }
 
   /// A load call answered these: they count as shown at every cursor from then on (B17).
   package mutating func loaded(_ rows: [Name: Int64]) {
-    for index in moments.indices { moments[index].shown.add(rows) }
+    earlier?.shown.add(rows)
+    last?.shown.add(rows)
   }
 
   /// The largest number of names that is remembered for one cursor.
-  package var count: Int { moments.map(\.shown.count).max() ?? 0 }
+  package var count: Int { max(earlier?.shown.count ?? 0, last?.shown.count ?? 0) }
 }

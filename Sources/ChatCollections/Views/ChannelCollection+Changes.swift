@@ -25,24 +25,24 @@ extension ChannelCollection {
     var events = EventWriter()
     var touched: [Touched] = []
     var trimmedAt: Int64?
-    for logged in log.changes where logged.sequence <= end {
-      let change = logged.change
-      if change.kind == .windowTrimmed {
-        trimmedAt = trimmedAt ?? logged.sequence
-        touched += try trimmed(by: logged, reader)
+    for index in log.changes.indices where log.changes[index].sequence <= end {
+      let (kind, sequence) = (log.changes[index].change.kind, log.changes[index].sequence)
+      if kind == .windowTrimmed {
+        trimmedAt = trimmedAt ?? sequence
+        touched += try trimmed(by: log.changes[index], reader)
       }
-      guard let key = change.channel, let url = try reader.url(of: key) else { continue }
-      if change.kind == .cacheCleared {
+      guard let key = log.changes[index].change.channel, let url = try reader.url(of: key) else { continue }
+      if kind == .cacheCleared {
         events.add(
           event: EventWriter.event("cache.cleared", nil, collection: collection) { json in
             MessageViewRequest.write("channel_urls", [url.text], into: &json)
           })
       }
-      guard Self.concerns(change.kind) else { continue }
+      guard Self.concerns(kind) else { continue }
       touched.append(
         Touched(
-          url: ExactText(url.text), key: key, source: change.source, sequence: logged.sequence,
-          isAssumed: isAssumed, member: change.readingMember))
+          url: ExactText(url.text), key: key, source: log.changes[index].change.source, sequence: sequence,
+          isAssumed: isAssumed, member: log.changes[index].change.readingMember))
     }
     // The objects also have what changed after `end`, which must not count as told.
     let isLast = try reader.lastChange() == end
@@ -59,7 +59,7 @@ extension ChannelCollection {
     }
     let (known, isEmpty) = (after, events.isEmpty)
     return ViewAnswer(
-      events: events.joined(
+      body: events.joined(
         ("channels.deleted", "channels.added", "channels.updated"), objects: "channels",
         references: "channel_urls", collection: collection),
       end: end, hasMore: end < until, isEmpty: isEmpty

@@ -68,30 +68,30 @@ struct EventWriter: ~Copyable {
     leading = []
   }
 
-  /// The events as objects with commas between them. `names` are those of deleted, added, updated.
+  /// The events as the beginning of an answer. `names` are those of deleted, added, updated.
   func joined(
     _ names: (StaticString, StaticString, StaticString), objects: StaticString, references: StaticString,
     collection: String?
-  ) -> ByteBuffer {
-    var json = JSONWriter(capacity: bytes + 256 * (groups.count + others.count) + 16)
-    for event in leading { event.withUnsafeBytes { json.splice($0) } }
+  ) -> EventsBody {
+    var body = EventsBody(room: bytes + 160 * (groups.count + others.count))
+    for event in leading { event.withUnsafeBytes { body.events.splice($0) } }
     for kind in Kind.allCases {
       for group in groups where group.kind == kind {
-        json.beginObject()
-        json.name("type")
-        json.value(plain: kind == .deleted ? names.0 : kind == .added ? names.1 : names.2)
-        EventWriter.write(group.source, into: &json)
-        if let status = group.status { json.field("sending_status", status) }
-        if let collection { json.field("collection_id", collection) }
-        json.name(kind == .deleted ? references : objects)
-        json.beginArray()
-        group.items.withUnsafeBytes { json.splice(fields: $0) }
-        json.endArray()
-        json.endObject()
+        body.events.beginObject()
+        body.events.name("type")
+        body.events.value(plain: kind == .deleted ? names.0 : kind == .added ? names.1 : names.2)
+        EventWriter.write(group.source, into: &body.events)
+        if let status = group.status { body.events.field("sending_status", status) }
+        if let collection { body.events.field("collection_id", collection) }
+        body.events.name(kind == .deleted ? references : objects)
+        body.events.beginArray()
+        group.items.withUnsafeBytes { body.events.splice(fields: $0) }
+        body.events.endArray()
+        body.events.endObject()
       }
     }
-    for event in others { event.withUnsafeBytes { json.splice($0) } }
-    return json.finish()
+    for event in others { event.withUnsafeBytes { body.events.splice($0) } }
+    return body
   }
 
   static func write(_ source: ChangeSource, into json: inout JSONWriter) {
@@ -145,8 +145,8 @@ struct EventWriter: ~Copyable {
 
 /// The events that a view or a feed has for one poll, and where the next poll goes on.
 package struct ViewAnswer: ~Copyable {
-  /// The events as objects with commas between them.
-  package let events: ByteBuffer
+  /// The events.
+  package let body: EventsBody
   /// The sequence of the log up to which they go.
   package let end: Int64
   /// Whether more follows at once.
@@ -163,13 +163,13 @@ package struct ViewAnswer: ~Copyable {
   package let settle: (_ sequence: Int64) -> Void
 
   /// The events alone.
-  package consuming func releaseEvents() -> ByteBuffer { events }
+  package consuming func releaseBody() -> EventsBody { body }
 
   init(
-    events: consuming ByteBuffer, end: Int64, hasMore: Bool, isEmpty: Bool,
+    body: consuming EventsBody, end: Int64, hasMore: Bool, isEmpty: Bool,
     key: AnswerKey? = nil, move: (() -> Void)? = nil, settle: @escaping (_ sequence: Int64) -> Void
   ) {
-    self.events = events
+    self.body = body
     self.end = end
     self.hasMore = hasMore
     self.isEmpty = isEmpty

@@ -67,7 +67,7 @@ extension MessageCollection {
     {
       // The answer is made again once the log has the change that tells of the move.
       return ViewAnswer(
-        events: ByteBuffer(), end: since, hasMore: since < until, isEmpty: false,
+        body: EventsBody(), end: since, hasMore: since < until, isEmpty: false,
         move: { [self] in takeUp(grown, since: before.range) }
       ) { _ in }
     }
@@ -93,7 +93,7 @@ extension MessageCollection {
       diff.isSameForAlike && !isEmpty && end == until && before.shown.isWhole && !view.isOfItsOwn
       ? AnswerKey(self, view, log, since: since, until: until, from: before.range, diff) : nil
     return ViewAnswer(
-      events: diff.events.joined(
+      body: diff.events.joined(
         ("messages.deleted", "messages.added", "messages.updated"), objects: "messages",
         references: "message_refs", collection: collection),
       end: end, hasMore: end < until, isEmpty: isEmpty, key: key,
@@ -157,13 +157,11 @@ extension MessageCollection {
       let event = EventWriter.event("channel.deleted", loss.change.source, collection: collection) { json in
         MessageViewRequest.write("channel_urls", [url.text], into: &json)
       }
-      var json = JSONWriter()
-      event.withUnsafeBytes { json.splice($0) }
-      return ViewAnswer(
-        events: json.finish(), end: until, hasMore: false, isEmpty: false
-      ) { _ in }
+      var body = EventsBody(room: event.count)
+      event.withUnsafeBytes { body.events.splice($0) }
+      return ViewAnswer(body: body, end: until, hasMore: false, isEmpty: false) { _ in }
     }
     guard isMany else { throw ViewError.channelNotFound }
-    return ViewAnswer(events: ByteBuffer(), end: max(since, until), hasMore: false, isEmpty: true) { _ in }
+    return ViewAnswer(body: EventsBody(), end: max(since, until), hasMore: false, isEmpty: true) { _ in }
   }
 }

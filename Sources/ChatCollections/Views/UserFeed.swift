@@ -32,7 +32,7 @@ package struct UserFeed: Sendable {
     let later = log.isWhole ? [] : try reader.releases(to: user.key, after: log.end)
     let releases = Releases(log.changes + later)
     var end = log.isWhole ? until : min(log.end, until)
-    var json = JSONWriter(capacity: 4096)
+    var body = EventsBody(room: 4096)
     var (entries, previous) = (0, since)
     var told: Set<State> = []
     // Channels for which this answer has an `outbox.changed`.
@@ -43,12 +43,12 @@ package struct UserFeed: Sendable {
         previous = logged.sequence
         continue
       }
-      let before = json.buffer.count
+      let before = body.count
       let tellsCounts = logged.change.kind == .outbox && counted.insert(logged.change.channel).inserted
-      let more = try write(logged, reader, user, connection, releases, tellsCounts, into: &json)
-      if json.buffer.count > room || entries + more > Limits.eventEntries, before > 0 {
+      let more = try write(logged, reader, user, connection, releases, tellsCounts, into: &body.events)
+      if body.count > room || entries + more > Limits.eventEntries, before > 0 {
         // An answer ends before the change that does not fit.
-        json.buffer.truncate(to: before)
+        body.truncate(to: before)
         end = previous
       } else {
         entries += more
@@ -56,7 +56,7 @@ package struct UserFeed: Sendable {
       }
       previous = logged.sequence
     }
-    return ViewAnswer(events: json.finish(), end: end, hasMore: end < until, isEmpty: entries == 0) { _ in
+    return ViewAnswer(body: body, end: end, hasMore: end < until, isEmpty: entries == 0) { _ in
     }
   }
 

@@ -48,7 +48,7 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   /// The caller's name in the access log; set by the code that authenticates.
   package var user: String?
   var waiter: Waiter?
-  var resume: ((Wake) throws -> Outcome)?
+  var resume: Resumption?
   let startedAt: UInt64
   let number: UInt64
 

@@ -13,11 +13,9 @@ package enum Outcome: ~Copyable {
     switch consume self {
     case .respond(let response): return .respond(response)
     case .receive(let intake): return .receive(intake)
-    case .park(let parking):
-      return .park(
-        Parking(parking.waiter, milliseconds: parking.milliseconds) { wake in
-          do { return try parking.resume(wake).mapErrors(change) } catch { throw change(error) }
-        })
+    case .park(var parking):
+      parking.resume.mapErrors(change)
+      return .park(parking)
     }
   }
 }

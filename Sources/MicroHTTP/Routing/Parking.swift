@@ -2,7 +2,7 @@
 package struct Parking {
   let waiter: Waiter
   let milliseconds: Int?
-  let resume: (Wake) throws -> Outcome
+  var resume: Resumption
 
   /// Parks until `waiter` is woken or `milliseconds` have passed (nil: until the server stops). `resume` then
   /// runs on a worker thread, exactly once, also when the client has left; it may park again with the same
@@ -10,6 +10,27 @@ package struct Parking {
   package init(_ waiter: Waiter, milliseconds: Int?, resume: @escaping (Wake) throws -> Outcome) {
     self.waiter = waiter
     self.milliseconds = milliseconds
-    self.resume = resume
+    self.resume = Resumption(resume)
+  }
+}
+
+/// How a parked request goes on.
+struct Resumption {
+  private let run: (Wake) throws -> Outcome
+  /// Maps the errors that `run` throws, and those of how the request goes on after that. Nil: they stay as
+  /// they are.
+  private var mapError: ((any Error) -> any Error)?
+
+  fileprivate init(_ run: @escaping (Wake) throws -> Outcome) { self.run = run }
+
+  func callAsFunction(_ wake: Wake) throws -> Outcome {
+    guard let mapError else { return try run(wake) }
+    do { return try run(wake).mapErrors(mapError) } catch { throw mapError(error) }
+  }
+
+  /// Also maps the errors with `change`.
+  mutating func mapErrors(_ change: @escaping (any Error) -> any Error) {
+    guard let first = mapError else { return mapError = change }
+    mapError = { change(first($0)) }
   }
 }

@@ -158,7 +158,7 @@ extension Server {
 
   /// Ends a parked request that no client waits for. If the handler parks again, it is told at once that the
   /// client has left, until it gives up.
-  func giveUp(_ resume: (Wake) throws -> Outcome, _ reason: Wake) {
+  func giveUp(_ resume: Resumption, _ reason: Wake) {
     do {
       var outcome = try resume(reason)
       while case .park(let parking) = consume outcome { outcome = try parking.resume(.hungUp) }

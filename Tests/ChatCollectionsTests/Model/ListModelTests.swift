@@ -68,7 +68,7 @@ private struct Pane {
   func isExact(_ cursor: Int64) -> Bool { answered.contains { $0.cursor == cursor && $0.isExact } }
 
   /// Applies events. Returns a fault if one breaks the rules.
-  mutating func take(_ events: borrowing ByteBuffer, isExact: Bool) throws -> (
+  mutating func take(_ events: borrowing EventsBody, isExact: Bool) throws -> (
     fault: String?, isTrimmed: Bool
   ) {
     let text = [UInt8(ascii: "[")] + events.array + [UInt8(ascii: "]")]
@@ -349,7 +349,7 @@ private final class ListRun {
       let answer = try cache.read { try view.changes($0, since: since, until: until) }
       answer.settle(answer.end)
       let isExact = pane.isExact(since)
-      let told = try pane.take(answer.events, isExact: isExact)
+      let told = try pane.take(answer.body, isExact: isExact)
       if told.isTrimmed { met.insert("trimmed") }
       fault = fault ?? told.fault
       pane.now.cursor = answer.end

@@ -119,7 +119,7 @@ struct ChatClient {
     earlier = nil
   }
 
-  mutating func take(_ events: borrowing ByteBuffer) throws {
+  mutating func take(_ events: borrowing EventsBody) throws {
     let text = [UInt8(ascii: "[")] + events.array + [UInt8(ascii: "]")]
     var client = self
     try text.withUnsafeBytes { bytes in
@@ -184,7 +184,7 @@ struct ListClient {
     try JSONParser().parse(body.bytes) { $0.objects("channels", by: "channel_url") }
   }
 
-  mutating func take(_ events: borrowing ByteBuffer) throws {
+  mutating func take(_ events: borrowing EventsBody) throws {
     let text = [UInt8(ascii: "[")] + events.array + [UInt8(ascii: "]")]
     var shown = shown
     try text.withUnsafeBytes { bytes in

@@ -152,7 +152,7 @@ final class ModelRun {
         try view.changes($0, since: since, until: try $0.lastChange(), viewContext)
       }
       answer.settle(answer.end)
-      try client.take(answer.events)
+      try client.take(answer.body)
       client.cursor = answer.end
       if view.range != before { try world.collections.moved(view) }
       let after = view.range
@@ -240,7 +240,7 @@ final class ModelRun {
         try view.changes($0, since: since, until: try $0.lastChange())
       }
       answer.settle(answer.end)
-      try client.take(answer.events)
+      try client.take(answer.body)
       client.cursor = answer.end
       hasMore = answer.hasMore
     }
