@@ -14,6 +14,8 @@ final class OriginSide: Sendable {
   let receiver = Guarded<SyncWorker?>(nil)
   /// Every webhook that came.
   let webhooks = Guarded<[[UInt8]]>([])
+  /// Those of them that the worker has taken.
+  let taken = Guarded<[[UInt8]]>([])
   /// The ids of each channel's messages in the order they were sent, for edits and deletes.
   private let made = Guarded<[String: [Int64]]>([:])
 
@@ -22,7 +24,7 @@ final class OriginSide: Sendable {
   init(hasWebhooks: Bool, clock: Clock = .system) throws {
     hook = try Server(Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0)))
     let receiver = receiver
-    let webhooks = webhooks
+    let (webhooks, taken) = (webhooks, taken)
     try hook.start([
       Route(.post, "/hook", operation: "hook", body: .collected(limit: 1 << 20)) { request in
         guard let worker = receiver.withLock({ $0 }) else { return .respond(.empty(503)) }
@@ -31,6 +33,7 @@ final class OriginSide: Sendable {
         let waiter = request.makeWaiter()
         Task {
           _ = await worker.takeWebhook(bytes)
+          taken.withLock { $0.append(bytes) }
           waiter.wake()
         }
         return .park(Parking(waiter, milliseconds: 4_000) { _ in .respond(.empty(200)) })
