@@ -70,6 +70,7 @@ package struct ChannelLookup: Sendable {
 
 /// The values of a channel's row on which its members' objects and their places in lists depend.
 struct CommonValues {
+  let url: ChannelURL
   let isCrowded: Bool
   let version: Int64
   /// When the last message was created; 0: there is none.
@@ -86,12 +87,13 @@ extension CacheReader {
   private func commonValues(of channel: ChannelKey) throws -> CommonValues {
     if let known = notes?.channel(channel)?.values { return known }
     let found = try db.first(
-      "SELECT is_crowded, version, last_message_at, updated_at FROM channel WHERE id = ?1"
+      "SELECT channel_url, is_crowded, version, last_message_at, updated_at FROM channel WHERE id = ?1"
     ) {
       $0.bind(1, channel.rawValue)
     } _: {
       CommonValues(
-        isCrowded: $0.bool(0), version: $0.int64(1), lastMessageAt: $0.int64(2), updatedAt: $0.int64(3))
+        url: ChannelURL($0.string(0)), isCrowded: $0.bool(1), version: $0.int64(2),
+        lastMessageAt: $0.int64(3), updatedAt: $0.int64(4))
     }
     guard let found else { throw CacheError.unreadable("a membership has no channel") }
     notes?.channel(channel)?.values = found
@@ -119,7 +121,7 @@ extension CacheReader {
   ) throws -> (key: ChannelListKey, hash: Int64)? {
     guard try !isBeingCleared() else { return nil }
     var rows = try db.rows(lookup.sql) { lookup.bind(to: $0, channel) }
-    guard let row = try rows.next(), let url = try url(of: channel) else { return nil }
+    guard let row = try rows.next() else { return nil }
     let values = try commonValues(of: channel)
     let position = values.position(of: row.int64(12))
     guard lookup.query.includesEmpty || position >= 0 else { return nil }
@@ -135,11 +137,12 @@ extension CacheReader {
     own.write(counts.unread, counts.mentions, into: &writer)
     writer.field("updated_at", values.updatedAt)
     writer.endObject()
+    let url = values.url.text
     let key =
       switch lookup.query.order {
-      case .latestLastMessage: ChannelListKey(time: position, text: "", channelURL: url.text)
-      case .chronological: ChannelListKey(time: row.int64(13), text: "", channelURL: url.text)
-      case .name, .metadataValue: ChannelListKey(time: 0, text: row.string(13), channelURL: url.text)
+      case .latestLastMessage: ChannelListKey(time: position, text: "", channelURL: url)
+      case .chronological: ChannelListKey(time: row.int64(13), text: "", channelURL: url)
+      case .name, .metadataValue: ChannelListKey(time: 0, text: row.string(13), channelURL: url)
       }
     let rest = UnsafeRawBufferPointer(rebasing: writer.buffer.bytes[commonEnd...])
     return (key, ListedChannel.hash(common: common, own: rest))
