@@ -427,8 +427,7 @@ class Follower {
       let hasMore = feeds == 1 ? hasMore : cursor.sequence < head
       return Found(
         body: body ?? EventsBody(), cursor: cursor, hasMore: hasMore, isEmpty: isEmpty, isHeld: false,
-        key: key,
-        moves: moves, settles: settles)
+        key: key, moves: moves, settles: settles)
     }
   }
 }

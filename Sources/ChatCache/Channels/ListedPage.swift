@@ -50,7 +50,8 @@ extension CacheWriter {
     return ListedPage(of: user, toldAlone: Set(alone))
   }
 
-  /// Appends the page's one change, and gives each membership its sequence in it.
+  /// Appends the page's one change, and gives each membership its sequence in it. Then it appends changes for
+  /// new messages that the cache had.
   func append(_ page: ListedPage) throws {
     guard let first = page.channels.first else { return }
     var sequence = takeSequence()
@@ -62,6 +63,7 @@ extension CacheWriter {
     var change = Change(.channelsListed, .channelRefresh, user: page.user)
     change.detail = Change.naming(page.channels)
     try append(change, at: sequence)
+    for channel in page.channels { try tellMissed(by: page.user, in: channel, .channelRefresh) }
   }
 
   private func setVersion(_ sequence: Int64, of user: UserKey, in channel: ChannelKey) throws {

@@ -93,8 +93,10 @@ extension CacheWriter {
     }
     if isTold {
       let isToldByPage = old == nil && page?.take(channel) ?? false
-      if !isToldByPage { try tell(facts, since: old, of: user, in: channel, origin.source) }
-      if facts.joins(since: old) { try tellMissed(by: user, in: channel, origin.source) }
+      if !isToldByPage {
+        try tell(facts, since: old, of: user, in: channel, origin.source)
+        if facts.joins(since: old) { try tellMissed(by: user, in: channel, origin.source) }
+      }
     } else if folded == nil {
       try setCounted(facts.counted, of: user, in: channel)
     }

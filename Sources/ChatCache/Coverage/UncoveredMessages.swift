@@ -12,7 +12,9 @@ extension CacheWriter {
     _ coverage: Coverage, since old: Coverage, of channel: ChannelKey, _ source: ChangeSource
   ) throws -> Bool {
     var slices: [MessageSlice] = []
-    for stretch in coverage.uncovered(since: old) { slices += try self.slices(of: stretch, in: channel) }
+    for stretch in coverage.uncovered(since: old) {
+      slices += try self.slices(of: stretch, in: channel, upTo: lastCommitted)
+    }
     guard slices.count > 1 else { return false }
     for slice in slices {
       var change = Change(.messages, source, channel: channel)
@@ -23,8 +25,10 @@ extension CacheWriter {
     return true
   }
 
-  /// The messages of a stretch that were stored before this commit, divided among as few changes as possible.
-  func slices(of stretch: ClosedRange<Position>, in channel: ChannelKey) throws -> [MessageSlice] {
+  /// The messages of a stretch whose versions go up to `version`, divided among as few changes as possible.
+  func slices(
+    of stretch: ClosedRange<Position>, in channel: ChannelKey, upTo version: Int64
+  ) throws -> [MessageSlice] {
     var rows = try db.reading.rows(
       """
       SELECT
@@ -40,7 +44,7 @@ extension CacheWriter {
       """
     ) {
       CacheReader.bind($0, stretch, channel)
-      $0.bind(6, lastCommitted)
+      $0.bind(6, version)
     }
     var slices: [MessageSlice] = []
     while let row = try rows.next() {

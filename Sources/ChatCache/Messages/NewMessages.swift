@@ -36,9 +36,10 @@ extension CacheReader {
     } ?? NewMessages()
   }
 
-  /// The time after which the channel's messages are new to the user; nil: it is not known.
-  fileprivate func newAfter(for user: UserKey, in channel: ChannelKey) throws -> Int64? {
-    try db.first("SELECT new_after FROM membership WHERE user = ?1 AND channel = ?2") {
+  /// The time after which the channel's messages are new to the user; nil: it is not known, or the user has
+  /// not joined.
+  fileprivate func newAfter(forJoined user: UserKey, in channel: ChannelKey) throws -> Int64? {
+    try db.first("SELECT new_after FROM membership WHERE user = ?1 AND channel = ?2 AND state = 'joined'") {
       $0.bind(1, user.rawValue)
       $0.bind(2, channel.rawValue)
     } _: {
@@ -116,8 +117,9 @@ extension CacheWriter {
   /// Appends changes for messages that are new to the user who joined, and that the cache had already because
   /// another user is in the channel.
   func tellMissed(by user: UserKey, in channel: ChannelKey, _ source: ChangeSource) throws {
-    guard let newAfter = try reader.newAfter(for: user, in: channel) else { return }
-    for slice in try slices(of: Position.first(at: newAfter) ... .end, in: channel) {
+    guard let newAfter = try reader.newAfter(forJoined: user, in: channel) else { return }
+    // This commit may have stored some of them.
+    for slice in try slices(of: Position.first(at: newAfter) ... .end, in: channel, upTo: .max) {
       var change = Change(.missedMessages, source, channel: channel, user: user)
       change.stretch = slice.stretch
       try append(change)

@@ -74,23 +74,23 @@ struct EventWriter: ~Copyable {
     collection: String?
   ) -> EventsBody {
     var body = EventsBody(room: bytes + 160 * (groups.count + others.count))
-    for event in leading { event.withUnsafeBytes { body.events.splice($0) } }
+    for event in leading { event.withUnsafeBytes { body.add($0) } }
     for kind in Kind.allCases {
       for group in groups where group.kind == kind {
-        body.events.beginObject()
-        body.events.name("type")
-        body.events.value(plain: kind == .deleted ? names.0 : kind == .added ? names.1 : names.2)
-        EventWriter.write(group.source, into: &body.events)
-        if let status = group.status { body.events.field("sending_status", status) }
-        if let collection { body.events.field("collection_id", collection) }
-        body.events.name(kind == .deleted ? references : objects)
-        body.events.beginArray()
-        group.items.withUnsafeBytes { body.events.splice(fields: $0) }
-        body.events.endArray()
-        body.events.endObject()
+        body.json.beginObject()
+        body.json.name("type")
+        body.json.value(plain: kind == .deleted ? names.0 : kind == .added ? names.1 : names.2)
+        EventWriter.write(group.source, into: &body.json)
+        if let status = group.status { body.json.field("sending_status", status) }
+        if let collection { body.json.field("collection_id", collection) }
+        body.json.name(kind == .deleted ? references : objects)
+        body.json.beginArray()
+        group.items.withUnsafeBytes { body.json.splice(fields: $0) }
+        body.json.endArray()
+        body.json.endObject()
       }
     }
-    for event in others { event.withUnsafeBytes { body.events.splice($0) } }
+    for event in others { event.withUnsafeBytes { body.add($0) } }
     return body
   }
 

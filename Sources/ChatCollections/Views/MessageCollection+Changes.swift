@@ -158,7 +158,7 @@ extension MessageCollection {
         MessageViewRequest.write("channel_urls", [url.text], into: &json)
       }
       var body = EventsBody(room: event.count)
-      event.withUnsafeBytes { body.events.splice($0) }
+      event.withUnsafeBytes { body.add($0) }
       return ViewAnswer(body: body, end: until, hasMore: false, isEmpty: false) { _ in }
     }
     guard isMany else { throw ViewError.channelNotFound }

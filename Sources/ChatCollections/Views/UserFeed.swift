@@ -45,7 +45,7 @@ package struct UserFeed: Sendable {
       }
       let before = body.count
       let tellsCounts = logged.change.kind == .outbox && counted.insert(logged.change.channel).inserted
-      let more = try write(logged, reader, user, connection, releases, tellsCounts, into: &body.events)
+      let more = try write(logged, reader, user, connection, releases, tellsCounts, into: &body.json)
       if body.count > room || entries + more > Limits.eventEntries, before > 0 {
         // An answer ends before the change that does not fit.
         body.truncate(to: before)
@@ -175,11 +175,12 @@ package struct UserFeed: Sendable {
     _ change: Change, _ sequence: Int64, _ releases: Releases, _ reader: CacheReader, _ view: ChannelView,
     into json: inout JSONWriter
   ) throws -> Int {
-    // No client has a copy of an old message that the cache stores only now: no event tells of it.
-    guard change.age != .old else { return 0 }
     // A change for one user alone shows a message that was withheld. It keeps the version with which it was
     // stored.
     let isRelease = change.user != nil
+    // No client has a copy of an old message that the cache stores only now: no event tells of it. Of new
+    // messages from before the user joined, `writeMissed` tells.
+    guard change.age != .old, isRelease || sequence > view.gainedVersion else { return 0 }
     let tellsNew =
       isRelease || change.age == .new
       || [.messageReceived, .messageSent, .messageFill].contains(change.source)
@@ -191,9 +192,7 @@ package struct UserFeed: Sendable {
     let count = try eachMessage(of: change, sequence, isRelease ? nil : sequence, releases, reader, view) {
       row in
       if tellsNew, isRelease || row.firstVersion == sequence || row.firstVersion == 0 {
-        // Of new messages from before the user joined, `writeMissed` tells.
-        let isNew = sequence > view.gainedVersion && view.isNew(row.position)
-        guard isRelease || isNew else { return false }
+        guard isRelease || view.isNew(row.position) else { return false }
         received.splice(row.object.bytes)
         receivedCount += 1
       } else {
@@ -211,6 +210,8 @@ package struct UserFeed: Sendable {
     _ change: Change, _ sequence: Int64, _ releases: Releases, _ reader: CacheReader, _ view: ChannelView,
     into json: inout JSONWriter
   ) throws -> Int {
+    // An earlier joining's changes tell nothing: those of the last one tell of the same messages.
+    guard sequence > view.gainedVersion else { return 0 }
     var received = JSONWriter(capacity: 1024)
     let count = try eachMessage(of: change, sequence, nil, releases, reader, view) { row in
       guard view.isNew(row.position), row.firstVersion < sequence else { return false }

@@ -188,6 +188,53 @@ import Testing
     #expect(messages(world, feed) == ["message.received 20 21", "message.received 22"])
   }
 
+  @Test("B50: messages that one commit stores or changes before a joining are received")
+  func sameCommit() throws {
+    let world = try world()
+    defer { world.stop() }
+    try gain(record("general", joined: 200, last: nil), as: "bob", in: world)
+    try world.list([20, 21], in: "general")
+    let (feed, general) = (feed(world), ChannelURL("general"))
+    let edited = CollectionWorld.message(21, at: 210, text: "edited", updatedAt: 215)
+    let joining = record("general", joined: 200, last: nil)
+    try world.cache.write { writer in
+      try writer.store(edited, in: general, .messageUpdated)
+      try writer.store(CollectionWorld.message(22, at: 220), in: general, .messageReceived)
+      _ = try writer.store([joining], of: UserID("alice"), .refresh(.channelChanged))
+    }
+    #expect(messages(world, feed) == ["message.received 20 21 22"])
+  }
+
+  @Test("B50: who leaves and joins again before the next poll is told of each message once")
+  func again() throws {
+    let world = try world()
+    defer { world.stop() }
+    try gain(record("general", joined: 200, last: nil), as: "bob", in: world)
+    try world.list([20, 21], in: "general")
+    let feed = feed(world)
+    try gain(record("general", joined: 200, last: nil), in: world)
+    try world.leave("alice", "general")
+    try gain(record("general", joined: 200, last: nil), in: world)
+    #expect(messages(world, feed) == ["message.received 20 21"])
+  }
+
+  @Test("B50: a first listing tells of a channel, and then of its new messages that the cache had")
+  func listedAfterOthers() throws {
+    let world = try CollectionWorld()
+    defer { world.stop() }
+    try world.cache.write { try $0.acknowledge(UserID("bob")) }
+    try gain(record("general", joined: 200, last: nil), as: "bob", in: world)
+    try world.list([20, 21], in: "general")
+    let feed = feed(world)
+    let page = [record("general", joined: 200, last: 20)]
+    try world.cache.write { writer in
+      try writer.acknowledge(UserID("alice"))
+      _ = try writer.store(page, of: UserID("alice"), .listing(sweep: 1))
+    }
+    let told = world.ask(feed).events.filter { $0.hasPrefix("channel.") || $0.hasPrefix("message.") }
+    #expect(told == ["channel.joined general", "message.received 21"])
+  }
+
   @Test("B49 B50: many messages from before Perch knew of the joining come in several events, all of them")
   func manyMissed() throws {
     let world = try world()
