@@ -14,37 +14,39 @@ import Testing
     return clients
   }
 
-  @Test("a parked request is woken, times out, and can park again on the same connection")
-  func wakes() throws {
+  private static let paths = ["/wait", "/costly"]
+
+  @Test("a parked request is woken, times out, and can park again on the same connection", arguments: paths)
+  func wakes(_ path: String) throws {
     let test = try TestServer()
-    let client = try park(test, 1)[0]
+    let client = try park(test, 1, path: path)[0]
     test.board.publish()
     #expect(client.read()?.text == "woken 1")
     let start = Clock.system.monotonicNanoseconds()
-    #expect(client.get("/wait?ms=120")?.text == "deadline 1")
+    #expect(client.get("\(path)?ms=120")?.text == "deadline 1")
     let waited = Clock.system.monotonicNanoseconds() - start
     #expect(waited > 119_000_000 && waited < 2_000_000_000)
-    #expect(client.get("/wait?ms=0")?.text == "deadline 1")
-    client.send("GET /wait HTTP/1.1\r\nHost: test\r\n\r\n")
+    #expect(client.get("\(path)?ms=0")?.text == "deadline 1")
+    client.send("GET \(path) HTTP/1.1\r\nHost: test\r\n\r\n")
     try #require(TestServer.until { test.server.counts.parked == 1 })
     test.board.publish()
     #expect(client.read()?.text == "woken 2")
     #expect(client.get("/hello")?.status == 200)
   }
 
-  @Test("more connections than one daemon has are parked, woken and parked again")
-  func manyDaemons() throws {
+  @Test("more connections than one daemon has are parked, woken and parked again", arguments: paths)
+  func manyDaemons(_ path: String) throws {
     let test = try TestServer()
-    let clients = try park(test, 700)
+    let clients = try park(test, 700, path: path)
     for round in 1...3 {
       test.board.publish()
       #expect(clients.allSatisfy { $0.read()?.text == "woken \(round)" })
       guard round < 3 else { break }
-      for client in clients { client.send("GET /wait HTTP/1.1\r\nHost: test\r\n\r\n") }
+      for client in clients { client.send("GET \(path) HTTP/1.1\r\nHost: test\r\n\r\n") }
       try #require(TestServer.until { test.server.counts.parked == clients.count })
     }
     // A wake of one among many, and time, reach the daemons of all.
-    for client in clients { client.send("GET /wait?ms=100 HTTP/1.1\r\nHost: test\r\n\r\n") }
+    for client in clients { client.send("GET \(path)?ms=100 HTTP/1.1\r\nHost: test\r\n\r\n") }
     #expect(clients.allSatisfy { $0.read()?.text == "deadline 3" })
     #expect(clients.allSatisfy { $0.get("/hello")?.status == 200 })
   }
@@ -55,13 +57,14 @@ import Testing
     #expect(try test.client().get("/now")?.text == "woken")
   }
 
-  @Test("requests that subscribe, look and park while others publish never miss a publication")
-  func losesNoWake() throws {
+  @Test(
+    "requests that subscribe, look and park while others publish never miss a publication", arguments: paths)
+  func losesNoWake(_ path: String) throws {
     let test = try TestServer()
     let rounds = 1500
     let failures = Guarded(0)
     let threads = (0..<4).map { _ in
-      Thread("reader") { if !ParkingTests.follow(test, to: rounds) { failures.withLock { $0 += 1 } } }
+      Thread("reader") { if !ParkingTests.follow(test, path, to: rounds) { failures.withLock { $0 += 1 } } }
     }
     for number in 0..<rounds {
       test.board.publish()
@@ -72,12 +75,12 @@ import Testing
   }
 
   /// Polls until publication `last` was seen. False when a poll timed out or went back.
-  private static func follow(_ test: TestServer, to last: Int) -> Bool {
+  private static func follow(_ test: TestServer, _ path: String, to last: Int) -> Bool {
     // Without a connection the client cannot follow, which counts as a failure.
     guard let client = try? test.client() else { return false }
     var seen = 0
     while seen < last {
-      let text = client.get("/wait?since=\(seen)&ms=5000")?.text ?? ""
+      let text = client.get("\(path)?since=\(seen)&ms=5000")?.text ?? ""
       let number = Int(text.split(separator: " ").last ?? "") ?? -1
       if text.hasPrefix("deadline") || number <= seen { return false }
       seen = number
@@ -85,10 +88,11 @@ import Testing
     return true
   }
 
-  @Test("a client that leaves while parked is noticed within 2 s and its request is given up")
-  func noticesHangUps() throws {
+  @Test(
+    "a client that leaves while parked is noticed within 2 s and its request is given up", arguments: paths)
+  func noticesHangUps(_ path: String) throws {
     let test = try TestServer()
-    var clients = try park(test, 50)
+    var clients = try park(test, 50, path: path)
     clients.removeAll()
     let start = Clock.system.monotonicNanoseconds()
     #expect(TestServer.until { test.server.counts.connections == 0 })
@@ -110,10 +114,10 @@ import Testing
     #expect(TestServer.until { test.server.counts.connections == 0 })
   }
 
-  @Test("stopping answers everything parked and does not wait for idle connections")
-  func stopsWithParked() throws {
+  @Test("stopping answers everything parked and does not wait for idle connections", arguments: paths)
+  func stopsWithParked(_ path: String) throws {
     let test = try TestServer()
-    let clients = try park(test, 1000)
+    let clients = try park(test, 1000, path: path)
     let idle = try test.client()
     #expect(idle.get("/hello")?.status == 200)
     let start = Clock.system.monotonicNanoseconds()

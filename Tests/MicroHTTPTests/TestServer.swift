@@ -129,7 +129,7 @@ final class TestServer: Sendable {
       },
       Route(.get, "/events", operation: "events") { request in .respond(stream(board, request)) },
     ] + [shared(), known(), slow(), flood(board), burst(board), links(), large()]
-      + [largeBody(), upload(board)]
+      + [largeBody(), upload(board), costly(board)]
   }
 
   /// Takes a form that `admit` accepts by its head: with `judge=refuse` none, with `judge=wait` when the
@@ -182,6 +182,10 @@ final class TestServer: Sendable {
     Route(.post, "/large", operation: "largeBody", body: .collected(limit: 1 << 20, types: [])) { request in
       .respond(.text("\(request.body.count)"))
     }
+  }
+
+  private static func costly(_ board: Board) -> Route {
+    Route(.get, "/costly", operation: "costly") { try waitFor(board, $0, isCostly: true) }
   }
 
   private static func shared() -> Route {
@@ -241,7 +245,9 @@ final class TestServer: Sendable {
     }
   }
 
-  private static func waitFor(_ board: Board, _ request: Request) throws -> Outcome {
+  private static func waitFor(
+    _ board: Board, _ request: Request, isCostly: Bool = false
+  ) throws -> Outcome {
     var wait: Int?
     var since = board.number
     for item in request.query {
@@ -252,7 +258,7 @@ final class TestServer: Sendable {
     board.add(waiter)
     if board.number > since { return .respond(.text("early \(board.number)")) }
     return .park(
-      Parking(waiter, milliseconds: wait) { reason in
+      Parking(waiter, milliseconds: wait, isCostly: isCostly) { reason in
         if reason == .hungUp { board.state.withLock { $0.left += 1 } }
         return .respond(.text("\(reason) \(board.number)"))
       })

@@ -156,7 +156,9 @@ final class Poll: Follower {
       return try look(isLast: false)
     }
     let left = Int((endsAt - now) / 1_000_000) + 1
-    return .park(Parking(waiter, milliseconds: left) { [self] wake in try goOn(wake) })
+    // Polls of one chat view mostly get an answer that was made for another of them.
+    let isCostly = aloneIdentity == nil
+    return .park(Parking(waiter, milliseconds: left, isCostly: isCostly) { [self] in try goOn($0) })
   }
 
   private func goOn(_ wake: Wake) throws -> Outcome {

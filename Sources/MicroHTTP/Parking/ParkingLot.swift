@@ -5,9 +5,9 @@ import Synchronization
 
 /// All connections of a server, the deadline wheel over them, and the suspended ones among them.
 ///
-/// Parking suspends the connection and publishes that under one lock; waking resumes it under the same lock.
-/// So no wake is lost: a wake resumes a parked waiter, and leaves a note in one that is not parked yet.
-/// Exactly one of wake, deadline, hang-up and shutdown resumes.
+/// Parking suspends the connection and publishes that under one lock; waking resumes it under the same lock,
+/// which hands it to its worker's thread. So no wake is lost: a wake resumes a parked waiter, and leaves a
+/// note in one that is not parked yet. Exactly one of wake, deadline, hang-up and shutdown resumes.
 ///
 /// The wheel has a slot per tick. A worker that sets a later deadline only stores it: the wheel visits the
 /// client at the old time, sees the new deadline and moves the client to a later slot. Only an earlier
@@ -210,10 +210,12 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
 
   // MARK: - Parking
 
-  /// Suspends the connection. Nil when it is suspended, else why the request goes on at once.
-  func park(_ waiter: Waiter, _ connection: OpaquePointer, _ client: ClientConnection, milliseconds: Int?)
-    -> Wake?
-  {
+  /// Suspends the connection, unless it still is. Nil when the request is parked, else why it goes on at
+  /// once.
+  func park(
+    _ waiter: Waiter, _ connection: OpaquePointer, _ client: ClientConnection, milliseconds: Int?,
+    isSuspended: Bool = false
+  ) -> Wake? {
     let deadline = milliseconds.map { milliseconds in
       tick(at: now() + UInt64(max(0, milliseconds)) * 1_000_000 + ParkingLot.tickNanoseconds - 1)
     }
@@ -228,7 +230,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
       if client.visit.load(ordering: .sequentiallyConsistent) > deadline ?? ClientConnection.noDeadline {
         reschedule(client, &state)
       }
-      MHD_suspend_connection(connection)
+      if !isSuspended { MHD_suspend_connection(connection) }
       let before = waiter.state.compareExchange(
         expected: .idle, desired: .parked, ordering: .acquiringAndReleasing)
       // A wake came before the waiter was parked and left a note: the connection is resumed at once.
@@ -258,8 +260,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     }
     state.parked -= 1
     waiter.state.store(reason.resumed, ordering: .releasing)
-    MHD_resume_connection(connection)
-    daemon.noteResumed()
+    daemon.noteResumed(connection, client)
   }
 
   // MARK: - Hang-ups and the end

@@ -22,8 +22,21 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
     }
   }
 
+  /// An answer that the library does not have yet; in an object, because most requests never have one.
+  final class HeldAnswer {
+    var response: Response?
+
+    init(_ response: consuming Response) { self.response = consume response }
+  }
+
   /// How far the request is processed.
-  enum Phase { case head, judging, body, running, parked, answered }
+  enum Phase: Equatable {
+    case head, judging, body, running
+    case parked(isCostly: Bool)
+    /// It was parked and went on: `answer` is next, and without one the connection is closed.
+    case goingOn
+    case answered
+  }
 
   unowned(unsafe) let lot: ParkingLot  // its server keeps it until the last request was completed
   let client: ClientConnection
@@ -49,6 +62,8 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   package var user: String?
   var waiter: Waiter?
   var resume: Resumption?
+  /// The answer of a request that was parked.
+  var answer: HeldAnswer?
   let startedAt: UInt64
   let number: UInt64
 

@@ -2,14 +2,20 @@
 package struct Parking {
   let waiter: Waiter
   let milliseconds: Int?
+  let isCostly: Bool
   var resume: Resumption
 
   /// Parks until `waiter` is woken or `milliseconds` have passed (nil: until the server stops). `resume` then
   /// runs on a worker thread, exactly once, also when the client has left; it may park again with the same
-  /// waiter.
-  package init(_ waiter: Waiter, milliseconds: Int?, resume: @escaping (Wake) throws -> Outcome) {
+  /// waiter. `isCostly`: `resume` mostly computes as long as it takes to send the answer. Such requests go on
+  /// some at a time, and then their answers are sent (decision 0054).
+  package init(
+    _ waiter: Waiter, milliseconds: Int?, isCostly: Bool = false,
+    resume: @escaping (Wake) throws -> Outcome
+  ) {
     self.waiter = waiter
     self.milliseconds = milliseconds
+    self.isCostly = isCostly
     self.resume = Resumption(resume)
   }
 }

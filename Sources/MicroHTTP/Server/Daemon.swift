@@ -7,7 +7,10 @@ import Synchronization
 ///
 /// When one connection is resumed, the library looks through all that are suspended at its daemon. So a
 /// worker with many connections shares them out among several daemons (decision 0051).
-final class Daemon: @unchecked Sendable {  // because the worker's thread alone uses all but `hasResumed`
+///
+/// Costly requests that were parked go on some at a time, before the library looks at their connections
+/// (decision 0054).
+final class Daemon: @unchecked Sendable {  // because the worker's thread alone uses all but what was resumed
   /// The most connections of one daemon.
   static let mostConnections = 256
   /// The descriptors that a daemon has open: its epoll, and an eventfd for resumed connections.
@@ -21,7 +24,21 @@ final class Daemon: @unchecked Sendable {  // because the worker's thread alone 
   /// When it has to run even if nothing happens (monotonic milliseconds); nil: never.
   private(set) var deadline: UInt64?
   private var daemon: OpaquePointer?
-  private let hasResumed = Atomic<Bool>(false)
+  private let isResuming = Atomic<Bool>(false)
+  private let resumed = Guarded<[Resumed]>([])
+  /// The connections that are resumed next.
+  private var goingOn: ArraySlice<Resumed> = []
+
+  /// A suspended connection that is to be resumed, and so is not closed before.
+  private struct Resumed: @unchecked Sendable {  // because the worker's thread alone looks into it
+    let connection: OpaquePointer
+    let client: Unmanaged<ClientConnection>
+  }
+
+  /// The most costly requests that go on before the library sends their answers, and after how many
+  /// nanoseconds no further one does.
+  private static let mostAtOnce = 64
+  private static let longestAtOnce: UInt64 = 1_000_000
 
   /// Nil: the library did not start it.
   init?(_ worker: Worker, _ certificate: CertificateTexts?) {
@@ -34,15 +51,41 @@ final class Daemon: @unchecked Sendable {  // because the worker's thread alone 
   var descriptor: Int32 { mhd_epoll_fd(daemon) }
 
   /// Ends it, and every connection that is still open.
-  func stop() { MHD_stop_daemon(daemon) }
+  func stop() {
+    for one in goingOn + resumed.withLock({ $0 }) { MHD_resume_connection(one.connection) }
+    MHD_stop_daemon(daemon)
+  }
 
   /// Serves what is ready, and never waits.
   func run() {
-    isReady = false
+    resumeSome()
     MHD_run(daemon)
     var milliseconds: UInt64 = 0
-    let hasDeadline = MHD_get_timeout(daemon, &milliseconds) == .YES
-    deadline = hasDeadline ? Daemon.now() &+ milliseconds : nil
+    if MHD_get_timeout(daemon, &milliseconds) == .NO { milliseconds = .max }
+    isReady = !goingOn.isEmpty
+    deadline = isReady ? 0 : milliseconds == .max ? nil : Daemon.now() &+ milliseconds
+  }
+
+  /// Resumes connections. Those of costly requests only when these have their answers, and only some.
+  private func resumeSome() {
+    if hasResumed, isResuming.exchange(false, ordering: .acquiringAndReleasing) {
+      goingOn += resumed.withLock { resumed in
+        defer { resumed = [] }
+        return resumed
+      }
+    }
+    guard !goingOn.isEmpty else { return }
+    let end = Clock.system.monotonicNanoseconds() + Daemon.longestAtOnce
+    var left = Daemon.mostAtOnce
+    while left > 0, let next = goingOn.popFirst() {
+      let isParkedAgain = next.client._withUnsafeGuaranteedRef { client in
+        guard let request = client.request?.takeUnretainedValue(), request.phase == .parked(isCostly: true)
+        else { return false }
+        defer { left = Clock.system.monotonicNanoseconds() < end ? left - 1 : 0 }
+        return !worker.server.goOn(request, isSuspended: true)
+      }
+      if !isParkedAgain { MHD_resume_connection(next.connection) }
+    }
   }
 
   /// The time that deadlines are compared with.
@@ -69,17 +112,15 @@ final class Daemon: @unchecked Sendable {  // because the worker's thread alone 
     worker.noteClosed()
   }
 
-  /// A parked connection was resumed: the worker's thread runs the daemon once more. The library may clear
-  /// the event for it without looking for resumed connections again.
-  func noteResumed() {
-    hasResumed.store(true, ordering: .releasing)
+  /// A suspended connection is to be resumed: the worker's thread does that, and then runs the daemon.
+  func noteResumed(_ connection: OpaquePointer, _ client: Unmanaged<ClientConnection>) {
+    resumed.withLock { $0.append(Resumed(connection: connection, client: client)) }
+    isResuming.store(true, ordering: .releasing)
     worker.noteResumed()
   }
 
-  /// Whether a connection was resumed since the last call.
-  func takeResumed() -> Bool {
-    hasResumed.load(ordering: .relaxed) && hasResumed.exchange(false, ordering: .acquiringAndReleasing)
-  }
+  /// Whether connections are to be resumed that the daemon has not taken yet.
+  var hasResumed: Bool { isResuming.load(ordering: .relaxed) }
 
   // MARK: - The library's options
 

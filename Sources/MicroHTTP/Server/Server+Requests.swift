@@ -4,8 +4,8 @@ import Glibc
 import Platform
 
 // How a request is answered: `begin` when its first line is read (the raw target is still there), `accept`
-// when its head is complete, `run` when its body is, `goOn` after each resume, `complete` when the answer is
-// sent or the connection lost.
+// when its head is complete, `run` when its body is, `goOn` after each resume, `answer` when the library asks
+// for the answer of a request that went on, `complete` when the answer is sent or the connection lost.
 //
 // An answer on the library's first call, in `accept`, closes the connection. That is wanted where the framing
 // cannot be trusted or a body will not be read; every other request is answered on a later call.
@@ -136,24 +136,56 @@ extension Server {
     }
     if let allow = request.refusal?.allow { return queue(options(request, allow: allow), request) }
     do {
-      let outcome = try request.endpoint!.route.handler(request)
-      return settle(outcome, request, head: knowsLibrary ? head : nil)
+      switch try request.endpoint!.route.handler(request) {
+      case .receive: preconditionFailure("a handler has its body already")
+      case .respond(let response):
+        if knowsLibrary {
+          let recent = request.client.worker.recent
+          recent.keep(response, request, of: routes.current.toOpaque(), head: head)
+        }
+        return queue(response, request)
+      case .park(let parking):
+        if knowsLibrary { fill(request.client, from: head) }
+        guard let response = try self.response(of: parking, request, isSuspended: false) else { return true }
+        return queue(response, request)
+      }
     } catch {
       return queue(render(error, request), request)
     }
   }
 
-  /// Continues a parked request that was resumed.
-  func goOn(_ request: Request) -> Bool {
-    guard let waiter = request.waiter, let reason = waiter.takeReason() else { return true }
-    guard let resume = request.resume else { return false }
+  /// A parked request that was resumed goes on. `isSuspended`: whether its connection still is. False: it is
+  /// parked again.
+  func goOn(_ request: Request, isSuspended: Bool = false) -> Bool {
+    guard let waiter = request.waiter, let reason = waiter.takeReason() else { return false }
+    request.phase = .goingOn
+    guard let resume = request.resume else { return true }
     request.resume = nil
-    request.phase = .running
     if reason == .hungUp {
       giveUp(resume, reason)
-      return false
+      return true
     }
-    do { return settle(try resume(reason), request) } catch { return queue(render(error, request), request) }
+    do {
+      switch try resume(reason) {
+      case .receive: preconditionFailure("a handler has its body already")
+      case .respond(let response): request.answer = .init(response)
+      case .park(let parking):
+        guard let response = try self.response(of: parking, request, isSuspended: isSuspended) else {
+          return false
+        }
+        request.answer = .init(response)
+      }
+    } catch {
+      request.answer = .init(render(error, request))
+    }
+    return true
+  }
+
+  /// Hands the library the answer of a request that went on. False: it has none.
+  func answer(_ request: Request) -> Bool {
+    guard let held = request.answer, let response = held.response.take() else { return false }
+    request.answer = nil
+    return queue(response, request)
   }
 
   /// Ends a parked request that no client waits for. If the handler parks again, it is told at once that the
@@ -168,38 +200,32 @@ extension Server {
   }
 
   /// Parks a request. Nil: it waits, or is over. Otherwise why it goes on at once.
-  func park(_ request: Request, _ parking: Parking) -> Wake? {
+  func park(_ request: Request, _ parking: Parking, isSuspended: Bool = false) -> Wake? {
     request.resume = parking.resume
     request.waiter = parking.waiter
     guard let connection = request.connection else { return nil }
-    let reason = lot.park(parking.waiter, connection, request.client, milliseconds: parking.milliseconds)
+    let reason = lot.park(
+      parking.waiter, connection, request.client, milliseconds: parking.milliseconds, isSuspended: isSuspended
+    )
     // A request that waits keeps `resume` for `goOn`.
     if reason != nil { request.resume = nil }
     return reason
   }
 
-  /// `head`: the request's head, if the outcome is the handler's first and the library is known.
-  private func settle(
-    _ outcome: consuming Outcome, _ request: Request, head: UnsafePointer<CChar>? = nil
-  ) -> Bool {
-    var outcome = outcome
-    var head = head
+  /// The answer of a request that wants to park. Nil: it is parked.
+  private func response(
+    of parking: Parking, _ request: Request, isSuspended: Bool
+  ) throws -> Response? {
+    var parking = parking
     while true {
-      switch consume outcome {
+      let before = request.phase
+      request.phase = .parked(isCostly: parking.isCostly)
+      guard let reason = park(request, parking, isSuspended: isSuspended) else { return nil }
+      request.phase = before
+      switch try parking.resume(reason) {
       case .receive: preconditionFailure("a handler has its body already")
-      case .respond(let response):
-        if let head {
-          let recent = request.client.worker.recent
-          recent.keep(response, request, of: routes.current.toOpaque(), head: head)
-        }
-        return queue(response, request)
-      case .park(let parking):
-        if let head { fill(request.client, from: head) }
-        head = nil
-        request.phase = .parked
-        guard let reason = park(request, parking) else { return true }
-        request.phase = .running
-        do { outcome = try parking.resume(reason) } catch { return queue(render(error, request), request) }
+      case .respond(let response): return response
+      case .park(let next): parking = next
       }
     }
   }

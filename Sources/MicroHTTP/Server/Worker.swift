@@ -51,7 +51,7 @@ final class Worker: @unchecked Sendable {  // because all but atomics is used be
     while !isEnding.load(ordering: .sequentiallyConsistent) {
       if wait.hasNews() {
         takeConnections()
-        for daemon in daemons where daemon.takeResumed() { daemon.isReady = true }
+        for daemon in daemons where daemon.hasResumed { daemon.isReady = true }
       }
       let before = completedRequests
       for daemon in daemons where daemon.isReady { daemon.run() }

@@ -4,8 +4,7 @@ import Synchronization
 
 /// The wait of a worker's thread for its daemons' events and for news from other threads.
 ///
-/// The daemons' epoll descriptors are among the descriptors here. Such a descriptor also becomes ready for
-/// resumed connections.
+/// The daemons' epoll descriptors are among the descriptors here.
 final class WorkerWait: Sendable {
   private let queue: Int32
   private let news: Int32
