@@ -33,8 +33,8 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   enum Phase: Equatable {
     case head, judging, body, running
     case parked(isCostly: Bool)
-    /// It was parked and went on: `answer` is next, and without one the connection is closed.
-    case goingOn
+    /// It was parked and went on: the library gets `answer`, or closes the connection if there is none.
+    case goneOn
     case answered
   }
 
@@ -62,7 +62,7 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   package var user: String?
   var waiter: Waiter?
   var resume: Resumption?
-  /// The answer of a request that was parked.
+  /// The answer of a request that went on before the library asked for it.
   var answer: HeldAnswer?
   let startedAt: UInt64
   let number: UInt64

@@ -56,8 +56,8 @@ let handleAccess: MHD_AccessHandlerCallback = {
         case .cut: return .NO
         }
         return .YES
-      case .parked: return !server.goOn(request) || server.answer(request) ? .YES : .NO
-      case .goingOn: return server.answer(request) ? .YES : .NO
+      case .parked: return server.goOn(request) ? .YES : .NO
+      case .goneOn: return server.answer(request) ? .YES : .NO
       case .running, .answered: return .YES
       }
     }

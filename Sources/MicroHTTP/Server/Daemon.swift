@@ -82,7 +82,7 @@ final class Daemon: @unchecked Sendable {  // because the worker's thread alone 
         guard let request = client.request?.takeUnretainedValue(), request.phase == .parked(isCostly: true)
         else { return false }
         defer { left = Clock.system.monotonicNanoseconds() < end ? left - 1 : 0 }
-        return !worker.server.goOn(request, isSuspended: true)
+        return !worker.server.goOnBeforehand(request)
       }
       if !isParkedAgain { MHD_resume_connection(next.connection) }
     }

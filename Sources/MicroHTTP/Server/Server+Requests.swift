@@ -4,8 +4,8 @@ import Glibc
 import Platform
 
 // How a request is answered: `begin` when its first line is read (the raw target is still there), `accept`
-// when its head is complete, `run` when its body is, `goOn` after each resume, `answer` when the library asks
-// for the answer of a request that went on, `complete` when the answer is sent or the connection lost.
+// when its head is complete, `run` when its body is, `goOn` after each resume, `complete` when the answer is
+// sent or the connection lost.
 //
 // An answer on the library's first call, in `accept`, closes the connection. That is wanted where the framing
 // cannot be trusted or a body will not be read; every other request is answered on a later call.
@@ -146,7 +146,7 @@ extension Server {
         return queue(response, request)
       case .park(let parking):
         if knowsLibrary { fill(request.client, from: head) }
-        guard let response = try self.response(of: parking, request, isSuspended: false) else { return true }
+        guard let response = try response(of: .park(parking), request) else { return true }
         return queue(response, request)
       }
     } catch {
@@ -154,34 +154,55 @@ extension Server {
     }
   }
 
-  /// A parked request that was resumed goes on. `isSuspended`: whether its connection still is. False: it is
-  /// parked again.
-  func goOn(_ request: Request, isSuspended: Bool = false) -> Bool {
-    guard let waiter = request.waiter, let reason = waiter.takeReason() else { return false }
-    request.phase = .goingOn
-    guard let resume = request.resume else { return true }
-    request.resume = nil
-    if reason == .hungUp {
-      giveUp(resume, reason)
-      return true
+  /// A parked request that was resumed goes on, when the library asks for its answer.
+  func goOn(_ request: Request) -> Bool {
+    switch continuation(of: request, isSuspended: false) {
+    case .answer(let response): return queue(response, request)
+    case .parked: return true
+    case .over: return false
     }
-    do {
-      switch try resume(reason) {
-      case .receive: preconditionFailure("a handler has its body already")
-      case .respond(let response): request.answer = .init(response)
-      case .park(let parking):
-        guard let response = try self.response(of: parking, request, isSuspended: isSuspended) else {
-          return false
-        }
-        request.answer = .init(response)
-      }
-    } catch {
-      request.answer = .init(render(error, request))
+  }
+
+  /// A parked request that was resumed goes on while its connection is still suspended. False: it is parked
+  /// again.
+  func goOnBeforehand(_ request: Request) -> Bool {
+    switch continuation(of: request, isSuspended: true) {
+    case .answer(let response): request.answer = .init(response)
+    case .parked: return false
+    case .over: break
     }
+    request.phase = .goneOn
     return true
   }
 
-  /// Hands the library the answer of a request that went on. False: it has none.
+  /// What a resumed request came to.
+  private enum Continuation: ~Copyable {
+    case answer(Response)
+    case parked
+    /// Nobody waits for an answer.
+    case over
+  }
+
+  private func continuation(of request: Request, isSuspended: Bool) -> Continuation {
+    guard let waiter = request.waiter, let reason = waiter.takeReason() else { return .parked }
+    guard let resume = request.resume else { return .over }
+    request.resume = nil
+    request.phase = .running
+    if reason == .hungUp {
+      giveUp(resume, reason)
+      return .over
+    }
+    do {
+      guard let response = try response(of: resume(reason), request, isSuspended: isSuspended) else {
+        return .parked
+      }
+      return .answer(response)
+    } catch {
+      return .answer(render(error, request))
+    }
+  }
+
+  /// Hands the library the answer of a request that went on beforehand. False: it has none.
   func answer(_ request: Request) -> Bool {
     guard let held = request.answer, let response = held.response.take() else { return false }
     request.answer = nil
@@ -212,20 +233,20 @@ extension Server {
     return reason
   }
 
-  /// The answer of a request that wants to park. Nil: it is parked.
+  /// The answer that an outcome comes to. Nil: the request is parked.
   private func response(
-    of parking: Parking, _ request: Request, isSuspended: Bool
+    of outcome: consuming Outcome, _ request: Request, isSuspended: Bool = false
   ) throws -> Response? {
-    var parking = parking
+    var outcome = outcome
     while true {
-      let before = request.phase
-      request.phase = .parked(isCostly: parking.isCostly)
-      guard let reason = park(request, parking, isSuspended: isSuspended) else { return nil }
-      request.phase = before
-      switch try parking.resume(reason) {
+      switch consume outcome {
       case .receive: preconditionFailure("a handler has its body already")
       case .respond(let response): return response
-      case .park(let next): parking = next
+      case .park(let parking):
+        request.phase = .parked(isCostly: parking.isCostly)
+        guard let reason = park(request, parking, isSuspended: isSuspended) else { return nil }
+        request.phase = .running
+        outcome = try parking.resume(reason)
       }
     }
   }
