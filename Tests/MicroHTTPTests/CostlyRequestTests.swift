@@ -112,23 +112,6 @@ import Testing
     #expect(fewest ?? 20 <= 1, "none but the first has its answer when the last goes on")
   }
 
-  @Test("of many requests the first have their answers before the last go on")
-  func fewAtOnce() throws {
-    let seen = Seen()
-    let costly = try Costly { costly, number, _ in
-      if number == 0 { costly.awaitWoken() }
-      if number == 65 || number == 199 { seen.note() }
-      return .respond(.text("\(number)"))
-    }
-    let clients = try costly.clients(200)
-    seen.clients.withLock { $0 = clients.map(\.socket) }
-    try costly.wakeAll(200)
-    let texts = clients.map { $0.read()?.text }
-    #expect(Set(texts) == Set((0..<200).map { "\($0)" }))
-    let ready = seen.answered.withLock { $0 }
-    #expect(ready[0] >= 1 && ready[1] >= 199 - 64, "\(ready) have their answers when 65 and 199 go on")
-  }
-
   @Test("requests that take long do not hold each other's answers up")
   func slow() throws {
     let seen = Seen()

@@ -35,9 +35,7 @@ final class Daemon: @unchecked Sendable {  // because the worker's thread alone 
     let client: Unmanaged<ClientConnection>
   }
 
-  /// The most costly requests that go on before the library sends their answers, and after how many
-  /// nanoseconds no further one does.
-  private static let mostAtOnce = 64
+  /// After so many nanoseconds no further costly request goes on before the library sends the answers.
   private static let longestAtOnce: UInt64 = 1_000_000
 
   /// Nil: the library did not start it.
@@ -76,12 +74,12 @@ final class Daemon: @unchecked Sendable {  // because the worker's thread alone 
     }
     guard !goingOn.isEmpty else { return }
     let end = Clock.system.monotonicNanoseconds() + Daemon.longestAtOnce
-    var left = Daemon.mostAtOnce
-    while left > 0, let next = goingOn.popFirst() {
+    var isOver = false
+    while !isOver, let next = goingOn.popFirst() {
       let isParkedAgain = next.client._withUnsafeGuaranteedRef { client in
         guard let request = client.request?.takeUnretainedValue(), request.phase == .parked(isCostly: true)
         else { return false }
-        defer { left = Clock.system.monotonicNanoseconds() < end ? left - 1 : 0 }
+        defer { isOver = Clock.system.monotonicNanoseconds() >= end }
         return !worker.server.goOnBeforehand(request)
       }
       if !isParkedAgain { MHD_resume_connection(next.connection) }
