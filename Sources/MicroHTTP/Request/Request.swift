@@ -62,7 +62,7 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   package var user: String?
   var waiter: Waiter?
   var resume: Resumption?
-  /// The answer of a request that went on before the library asked for it.
+  /// The answer that `Server.goOnBeforehand` made, until libmicrohttpd asks for it.
   var answer: HeldAnswer?
   let startedAt: UInt64
   let number: UInt64

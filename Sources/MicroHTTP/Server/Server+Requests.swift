@@ -175,7 +175,7 @@ extension Server {
     return true
   }
 
-  /// What a resumed request came to.
+  /// How a resumed request goes on: it is answered, parked again, or over.
   private enum Continuation: ~Copyable {
     case answer(Response)
     case parked
@@ -202,7 +202,8 @@ extension Server {
     }
   }
 
-  /// Hands the library the answer of a request that went on beforehand. False: it has none.
+  /// Gives libmicrohttpd the answer that `goOnBeforehand` made. False: there is none, and the connection is
+  /// to be closed.
   func answer(_ request: Request) -> Bool {
     guard let held = request.answer, let response = held.response.take() else { return false }
     request.answer = nil
