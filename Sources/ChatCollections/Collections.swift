@@ -19,6 +19,8 @@ package final class Collections: Sendable {
     package var parkedPerUser = 12_000
     /// The most rows of a view.
     package var bound = WindowBound()
+    /// When the followers of a chat are woken, if they are many.
+    package var waves = Waves.Settings()
 
     /// The defaults.
     package init() {}
@@ -55,7 +57,7 @@ package final class Collections: Sendable {
     self.syncRequests = syncRequests
     self.settings = settings
     subscriptions = ChangeSubscriptions(
-      cache, mostParked: settings.parked, mostPerUser: settings.parkedPerUser)
+      cache, mostParked: settings.parked, mostPerUser: settings.parkedPerUser, waves: settings.waves)
   }
 
   /// Opens the stored views, and begins to wake subscribers.

@@ -120,8 +120,13 @@ struct SparseTests {
     /// The kinds of the events since then.
     func told(since sequence: Int64) throws -> [ChangeKind] {
       try cache.read { reader in
-        guard let channel = try reader.channelKey(of: url) else { return [] }
-        return try reader.changes(in: channel, after: sequence, limit: 100).map(\.change.kind)
+        guard let channel = try reader.channelKey(of: url),
+          let user = try reader.userKey(of: SparseTests.alice)
+        else {
+          return []
+        }
+        let view = LoggedView("none", of: user, in: channel)
+        return try reader.changes(of: view, after: sequence, limit: 100).map(\.change.kind)
       }
     }
   }

@@ -203,30 +203,44 @@ class Follower {
   }
 
   /// The answer of another view whose answer key matches this view (see `AnswerKey`). It may end before the
-  /// log's end, if what came since concerns others. So clients who were told together stay together.
-  final func alike(_ since: EventCursor, _ head: EventCursor) throws -> SharedResponse? {
+  /// log's end, if what came since concerns others, or came after `wave`. So clients who were told together
+  /// stay together.
+  final func alike(_ since: EventCursor, _ head: EventCursor, wave: Int64?) throws -> SharedResponse? {
     guard let view = alone, since.epoch == head.epoch else { return nil }
-    let known = context.shared.alike(view.channel)
+    let known = context.shared.alike(view.channel, since)
     guard !known.isEmpty else { return nil }
     return try context.run {
       guard let own = try context.route.cache.view(of: view.url, for: view.userID), own.user == view.user,
         let found = known.last(where: {
           $0.since == since && $0.key.until <= head.sequence && $0.key.matches(view, own)
         }),
-        try !lacks(found.key, of: view), found.key.adopt(by: view)
+        try !lacks(found.key, of: view, wave), found.key.adopt(by: view)
       else { return nil }
       return found.response
     }
   }
 
-  /// Whether the other view's answer lacks what concerns this view: something that came after it, or that
-  /// this view's user was connected or disconnected meanwhile. Answers tell that to their own user alone.
-  private func lacks(_ key: AnswerKey, of view: MessageCollection) throws -> Bool {
-    try context.route.cache.read { reader in
-      let connections = try reader.connectionChanges(of: view.user, after: key.since, upTo: key.until)
-      let isConcerned = try reader.concernsView(view.id, of: view.user, in: view.channel, after: key.until)
-      return !connections.isEmpty || isConcerned
-    }
+  /// Whether the other view's answer lacks what came after it and concerns this view. What came after `wave`
+  /// is told with the next one.
+  private func lacks(_ key: AnswerKey, of view: MessageCollection, _ wave: Int64?) throws -> Bool {
+    let end = wave ?? .max
+    guard end > key.until else { return false }
+    return try context.route.cache.read { try $0.concerns(view.logged, after: key.until, upTo: end) }
+  }
+
+  /// Whether a poll waits for the next wave of the chat, because it was told with the present one.
+  final func awaitsWave(_ since: EventCursor) -> Bool {
+    guard let view = alone else { return false }
+    return context.collections.subscriptions.awaitsWave(in: view.channel, after: since.sequence)
+  }
+
+  /// The change that began the present wave of the chat, at which the answers of its polls end; nil: there is
+  /// no wave.
+  final var wave: Int64? { alone.flatMap { context.collections.subscriptions.wave(in: $0.channel) } }
+
+  /// Notes that the poll is told with the present wave of the chat.
+  final func noteTold() {
+    if let view = alone { context.collections.subscriptions.told(in: view.channel) }
   }
 
   /// Whether the client has everything: its cursor is the log's end, or what came since concerns others, and
@@ -248,15 +262,21 @@ class Follower {
   private func areOfOthers(_ since: EventCursor, _ head: EventCursor) throws -> Bool {
     guard let view = alone, since.epoch == head.epoch, since.run == head.run, since.sequence < head.sequence
     else { return false }
-    let (channel, sequence) = (view.channel, since.sequence)
     return try context.route.cache.read { reader in
       let isKept = try reader.covers(since)
-      return try isKept && !reader.concernsView(view.id, of: view.user, in: channel, after: sequence)
+      return try isKept && !reader.concerns(view.logged, after: since.sequence)
     }
   }
 
-  /// Reads the events after `since`, for an admitted caller. Changes nothing: `settle` does.
-  final func look(_ since: EventCursor) throws -> Found { try context.run { try read(since) } }
+  /// Reads the events after `since`, for an admitted caller. Changes nothing: `settle` does. `wave`: the
+  /// change at which the answer ends if it has events up to there.
+  final func look(_ since: EventCursor, wave: Int64? = nil) throws -> Found {
+    if let wave, since.sequence < wave {
+      let found = try context.run { try read(since, upTo: wave) }
+      if !found.isEmpty { return found }
+    }
+    return try context.run { try read(since) }
+  }
 
   /// Moves the views' windows as the answer needs it. False: the move has to be stored first, and the answer
   /// is made again after `makeReady`.
@@ -273,16 +293,17 @@ class Follower {
     hasMadeReady = false
   }
 
-  private func read(_ since: EventCursor) throws -> Found {
+  private func read(_ since: EventCursor, upTo wave: Int64? = nil) throws -> Found {
     let head = context.route.cache.cursor
     return try context.route.read { reader in
       guard try reader.covers(since) else { throw cursorExpired }
       let head = EventCursor(
-        epoch: head.epoch, run: head.run, sequence: max(try reader.lastChange(), since.sequence))
+        epoch: head.epoch, run: head.run,
+        sequence: max(min(try reader.lastChange(), wave ?? .max), since.sequence))
       // Asked for after the snapshot was opened: it is at least as new as the changes that tell of it.
       let connection = connection(since)
       do {
-        return try tell(reader, connection, since: since, head: head)
+        return try tell(reader, connection, since: since, head: head, endsAtHead: wave != nil)
       } catch CacheError.rightsUnknown {
         return try foundOfConnection(reader, connection, since)
       }
@@ -290,11 +311,13 @@ class Follower {
   }
 
   private func tell(
-    _ reader: CacheReader, _ connection: ClientConnection, since: EventCursor, head: EventCursor
+    _ reader: CacheReader, _ connection: ClientConnection, since: EventCursor, head: EventCursor,
+    endsAtHead: Bool
   ) throws -> Found {
     var until = head.sequence
     while true {
-      let told = try tell(reader, connection, since: since.sequence, until: until)
+      let told = try tell(
+        reader, connection, since: since.sequence, until: until, endsAtHead: endsAtHead)
       // If one view's answer was cut, or all together are too large, all are read again up to an earlier end.
       let end = told.end
       if let earlier = told.earlierEnd(since: since.sequence, until: until) {
@@ -330,7 +353,7 @@ class Follower {
   }
 
   private func tell(
-    _ reader: CacheReader, _ connection: ClientConnection, since: Int64, until: Int64
+    _ reader: CacheReader, _ connection: ClientConnection, since: Int64, until: Int64, endsAtHead: Bool
   ) throws -> Told {
     let isMany = targets.count + (hasUserFeed ? 1 : 0) > 1
     var told = Told(until: until, feeds: targets.count + (hasUserFeed ? 1 : 0))
@@ -344,6 +367,7 @@ class Follower {
         var exact = context.collections.viewContext(view.url)
         exact.head = until
         exact.connection = own
+        exact.endsAtHead = endsAtHead
         told.take(
           try view.changes(
             reader, since: since, until: until, exact, room: Limits.eventBytes,

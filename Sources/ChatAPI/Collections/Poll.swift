@@ -83,7 +83,7 @@ final class Poll: Follower {
     }
   }
 
-  private func look(isLast: Bool) throws -> Outcome {
+  private func look(isLast: Bool, isWoken: Bool = false) throws -> Outcome {
     let moment = context.moment
     if let moment, let known = known(moment) {
       unsubscribe()
@@ -93,26 +93,33 @@ final class Poll: Follower {
     guard isReady else { return try store(isLast: isLast) }
     let now = Clock.system.monotonicNanoseconds()
     let mayWait = !isLast && now < endsAt
-    if mayWait, try isUpToDate(since) { return try park(now) }
+    let wave = mayWait ? wave : nil
+    let isInWave = wave.map { since.sequence < $0 } ?? false
+    if mayWait, !isInWave, try (!isWoken && awaitsWave(since)) || isUpToDate(since) { return try park(now) }
     let head = context.route.cache.cursor
     let name = sharedName
     if let name,
-      let known = try context.shared.find(name, since: since, head: head.sequence) ?? alike(since, head)
+      let known = try context.shared.find(name, since: since, head: head.sequence)
+        ?? alike(since, head, wave: wave)
     {
       unsubscribe()
-      return respond(known, moment)
+      return isInWave ? respondInWave(known) : respond(known, moment)
     }
-    let found = try look(since)
+    let found = try look(since, wave: wave)
     guard found.isEmpty, !found.hasMore, mayWait else {
       guard move(found) else { return try store(isLast: true) }
       unsubscribe()
       settle(found)
       let isWorthSharing = !found.isEmpty && !found.isHeld
-      guard let name, isWorthSharing else { return .respond(CollectionContext.answer(found.answer())) }
+      guard let name, isWorthSharing else {
+        if isInWave { noteTold() }
+        return .respond(CollectionContext.answer(found.answer()))
+      }
       let key = found.key
       let made = SharedResponse(headers: [("Cache-Control", "no-store")], body: found.answer())
-      context.shared.keep(made, name, since: since, head: head.sequence)
       if let key { context.shared.keep(made, key, since) }
+      if isInWave { return respondInWave(made) }
+      context.shared.keep(made, name, since: since, head: head.sequence)
       return respond(made, moment)
     }
     if found.isHeld { rights.await(for: self) }
@@ -144,6 +151,13 @@ final class Poll: Follower {
     return .respond(shared.response)
   }
 
+  /// Answers with what the present wave tells. Equal polls of the view get no answer for that: one that does
+  /// not wait is told what came since, too.
+  private func respondInWave(_ shared: SharedResponse) -> Outcome {
+    noteTold()
+    return .respond(shared.response)
+  }
+
   private func asked(_ moment: SharedAnswers.Moment) -> SharedAnswers.Asked? {
     aloneIdentity.flatMap { SharedAnswers.Asked($0, since: since, moment) }
   }
@@ -166,7 +180,7 @@ final class Poll: Follower {
       switch wake {
       case .woken:
         woken()
-        return try look(isLast: false)
+        return try look(isLast: false, isWoken: true)
       case .deadline, .shutdown: return try look(isLast: true)
       case .hungUp:
         unsubscribe()
@@ -209,6 +223,7 @@ enum EventsOverTime {
           guard !found.isEmpty || found.hasMore || isFar else { return .wait }
           guard follower.move(found) else { return try storing.begin(follower) }
           follower.settle(found)
+          if let wave = follower.wave, cursor.sequence < wave { follower.noteTold() }
           cursor = found.cursor
           guard !found.isEmpty else { return found.hasMore ? .more : .wait }
           try write(found.body, id: cursor.description, into: &buffer)

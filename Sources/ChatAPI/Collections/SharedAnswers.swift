@@ -6,7 +6,7 @@ import Platform
 
 /// Answers whose bytes are made once and given to several polls: those of one view, and those of views with
 /// equal answer keys, of whatever user. A poll gets a shared answer only after `Follower.admit`, and only if
-/// nothing was committed since the answer was made.
+/// nothing that concerns its view was committed since the answer was made, or since its wave began (`Waves`).
 ///
 /// An answer is of use until the next commit. When the room is used up, answers from before the last commit
 /// are removed first; a removed answer is made again.
@@ -67,11 +67,33 @@ final class SharedAnswers: Sendable {
     let response: SharedResponse
   }
 
-  /// The most channels with such answers, the most answers of one channel, and the largest answer (bytes).
-  private static let (mostChannels, mostAlike, mostAlikeBytes) = (256, 8, 16 * 1024)
+  /// The answers of one channel that views may share, by the sequence after which they begin.
+  ///
+  /// Polls that fell behind go on from many cursors. If only the last few answers were kept, each of these
+  /// polls would make its own, and fall behind further.
+  private struct OfChannel {
+    /// The most cursors with answers, and the most answers for each.
+    static let (most, mostEach) = (64, 4)
+    private(set) var bySequence: [Int64: [Alike]] = [:]
+
+    mutating func keep(_ alike: Alike) {
+      let since = alike.since.sequence
+      var others = bySequence[since] ?? []
+      if others.count >= OfChannel.mostEach { others.removeFirst() }
+      if others.isEmpty, bySequence.count >= OfChannel.most, let oldest = bySequence.keys.min() {
+        bySequence[oldest] = nil
+      }
+      bySequence[since] = others + [alike]
+    }
+  }
+
+  /// The most such answers in all, and the largest (bytes).
+  private static let (mostAlike, mostAlikeBytes) = (2048, 16 * 1024)
 
   private struct State {
-    var alike: [ChannelKey: [Alike]] = [:]
+    var alike: [ChannelKey: OfChannel] = [:]
+    /// How many answers were kept in `alike` since it was emptied.
+    var keptAlike = 0
     var kept = TextMap<Kept>()
     var bytes = 0
 
@@ -136,20 +158,18 @@ final class SharedAnswers: Sendable {
     }
   }
 
-  /// The answers that views of the channel may share.
-  func alike(_ channel: ChannelKey) -> [Alike] { state.withLock { $0.alike[channel] ?? [] } }
+  /// The answers after a cursor that views of the channel may share.
+  func alike(_ channel: ChannelKey, _ since: EventCursor) -> [Alike] {
+    state.withLock { $0.alike[channel]?.bySequence[since.sequence] ?? [] }
+  }
 
   /// Keeps an answer for all views that `key` matches.
   func keep(_ response: SharedResponse, _ key: AnswerKey, _ since: EventCursor) {
     guard response.byteCount <= SharedAnswers.mostAlikeBytes else { return }
     state.withLock { state in
-      if state.alike[key.channel] == nil, state.alike.count >= SharedAnswers.mostChannels {
-        state.alike = [:]
-      }
-      var alike = state.alike[key.channel] ?? []
-      if alike.count >= SharedAnswers.mostAlike { alike.removeFirst() }
-      alike.append(Alike(key: key, since: since, response: response))
-      state.alike[key.channel] = alike
+      if state.keptAlike >= SharedAnswers.mostAlike { (state.alike, state.keptAlike) = ([:], 0) }
+      state.keptAlike += 1
+      state.alike[key.channel, default: OfChannel()].keep(Alike(key: key, since: since, response: response))
     }
   }
 }

@@ -64,7 +64,7 @@ extension CacheWriter {
   private func messageAhead(_ record: ChannelRecord, of user: UserKey) throws -> Int64? {
     guard case .message(let message) = record.lastMessage,
       let channel = try reader.channelKey(of: record.url), try reader.isCrowded(channel),
-      try reader.isMember(user, of: channel), try reader.hasViews(channel),
+      try reader.hasViews(channel),
       let listedTo = try reader.coverage(of: channel).newestKnown, message.position > listedTo
     else { return nil }
     return message.createdAt

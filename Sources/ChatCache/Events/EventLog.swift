@@ -75,27 +75,6 @@ extension CacheWriter {
 }
 
 extension CacheReader {
-  /// The changes of a channel after `sequence`, oldest first, at most `limit`.
-  package func changes(in channel: ChannelKey, after sequence: Int64, limit: Int) throws -> [LoggedChange] {
-    try db.all(
-      """
-      SELECT
-        seq, at, kind, source, channel, user, collection, from_at, from_id, to_at, to_id,
-        reference, detail
-      FROM event INDEXED BY event_by_channel
-      WHERE channel = ?1 AND seq > ?2
-      ORDER BY seq
-      LIMIT ?3
-      """
-    ) {
-      $0.bind(1, channel.rawValue)
-      $0.bind(2, sequence)
-      $0.bind(3, limit)
-    } _: {
-      try CacheReader.change($0)
-    }
-  }
-
   static func change(_ row: Row) throws -> LoggedChange {
     guard let kind = ChangeKind(rawValue: row.int64(2)), let source = ChangeSource(rawValue: row.int64(3))
     else {

@@ -11,7 +11,7 @@ final class LogNotes {
   /// The last sequence of the run that was asked for last; nil: there is no such run.
   var run: (number: Int64, end: Int64?)?
   /// The changes after a sequence, those of all users, if they are few.
-  var tail: (after: Int64, changes: [LoggedChange]?)?
+  var tail: (after: Int64, changes: [LoggedChange])?
   /// Whether everything is being cleared.
   var isClearing: Bool?
   /// Whether any message is kept from its sender's views.

@@ -36,47 +36,34 @@ extension CacheReader {
   }
 
   /// All changes after `sequence`; nil: they are more than a few, or this reading notes nothing.
-  private func tail(after sequence: Int64) throws -> [LoggedChange]? {
-    guard let notes else { return nil }
-    if let known = notes.tail {
-      if known.after == sequence { return known.changes }
-      if known.after < sequence, let changes = known.changes {
-        return Array(changes.drop { $0.sequence <= sequence })
-      }
+  func tail(after sequence: Int64) throws -> ArraySlice<LoggedChange>? {
+    guard let notes, try lastChange() - sequence <= CacheReader.mostInTail else { return nil }
+    let known = notes.tail ?? (after: .max, changes: [])
+    if sequence < known.after {
+      notes.tail = (sequence, try changes(after: sequence, upTo: known.after) + known.changes)
     }
-    let found = try db.all(
+    return notes.tail?.changes.drop { $0.sequence <= sequence }
+  }
+
+  private func changes(after sequence: Int64, upTo end: Int64) throws -> [LoggedChange] {
+    try db.all(
       """
       SELECT
         seq, at, kind, source, channel, user, collection, from_at, from_id, to_at, to_id,
         reference, detail
       FROM event
-      WHERE seq > ?1
+      WHERE seq > ?1 AND seq <= ?2
       ORDER BY seq
-      LIMIT ?2
       """
     ) {
       $0.bind(1, sequence)
-      $0.bind(2, CacheReader.mostInTail + 1)
+      $0.bind(2, end)
     } _: {
       try CacheReader.change($0)
     }
-    notes.tail = (sequence, found.count > CacheReader.mostInTail ? nil : found)
-    return notes.tail?.changes
   }
 
   private static let mostInTail = 64
-
-  /// Whether something after `sequence` concerns that view of the channel, or may do so.
-  package func concernsView(
-    _ view: String, of user: UserKey, in channel: ChannelKey, after sequence: Int64
-  ) throws -> Bool {
-    guard let tail = try tail(after: sequence) else { return true }
-    return tail.contains { logged in
-      let change = logged.change
-      if let collection = change.collection { return collection == view }
-      return change.user ?? user == user && change.channel ?? channel == channel
-    }
-  }
 
   /// Whether the user may read the change, as `walk` decides it.
   private func concerns(
@@ -147,8 +134,9 @@ extension CacheReader {
         SELECT e.seq
         FROM membership AS m
         CROSS JOIN channel AS c ON c.id = m.channel AND c.version > ?2
-        CROSS JOIN event AS e INDEXED BY event_by_channel ON e.channel = m.channel AND e.seq > ?2
-        WHERE m.user = ?1 AND e.user IS NULL AND e.collection IS NULL
+        CROSS JOIN event AS e INDEXED BY event_of_channel
+          ON e.channel = m.channel AND e.user IS NULL AND e.collection IS NULL AND e.seq > ?2
+        WHERE m.user = ?1
         ORDER BY 1
         LIMIT ?3
       )
@@ -315,10 +303,10 @@ extension Change {
   }
 }
 
-extension [LoggedChange] {
+extension ArraySlice<LoggedChange> {
   /// Those that satisfy `isWanted`. If that is all of them, nothing is copied.
   fileprivate func all(that isWanted: (LoggedChange) throws -> Bool) rethrows -> [LoggedChange] {
-    guard let first = try firstIndex(where: { try !isWanted($0) }) else { return self }
+    guard let first = try firstIndex(where: { try !isWanted($0) }) else { return Array(self) }
     return try self[..<first] + self[(first + 1)...].filter(isWanted)
   }
 }

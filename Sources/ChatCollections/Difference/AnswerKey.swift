@@ -24,14 +24,13 @@ package struct AnswerKey: Sendable {
   /// All that the client knew, and all that it has afterwards. Views whose clients knew the same share them.
   private let shownBefore: ClientKnowledge<Int64>.Shown
   private let shownAfter: ClientKnowledge<Int64>.Shown
-  /// The users and views that the log names between the two cursors.
-  private let users: Set<UserKey>
-  private let collections: Set<ExactText>
+  /// The users and views who are told something else between the two cursors, because the log names them.
+  private let others: (users: Set<UserKey>, views: Set<ExactText>)
 
   init(
-    _ collection: MessageCollection, _ view: ChannelView, _ log: [LoggedChange], since: Int64, until: Int64,
+    _ collection: MessageCollection, _ view: ChannelView, since: Int64, until: Int64,
     from before: LoadedRange, _ diff: borrowing MessageDiff
-  ) {
+  ) throws {
     channel = collection.channel
     self.since = since
     self.until = until
@@ -42,14 +41,15 @@ package struct AnswerKey: Sendable {
     knew = diff.knew
     shownBefore = diff.shown
     shownAfter = diff.after
-    users = Set(log.compactMap(\.change.user))
-    collections = Set(log.compactMap { $0.change.collection.map { ExactText($0) } })
+    others = try diff.reader.toldAlone(in: collection.channel, after: since, upTo: until)
   }
 
   /// Whether the view gets the same answer. `own`: the channel as the view's user sees it. Changes nothing.
   package func matches(_ view: MessageCollection, _ own: ChannelView) -> Bool {
-    guard view.channel == channel, !users.contains(view.user), !collections.contains(ExactText(view.id)),
-      view.request == request, own.isJoined, own.channel == channel, own.floorAt == floorAt,
+    guard view.channel == channel, !others.users.contains(view.user),
+      !others.views.contains(ExactText(view.id)), view.request == request, own.isJoined,
+      own.channel == channel,
+      own.floorAt == floorAt,
       !own.isOfItsOwn
     else { return false }
     return view.state.withLock { isAlike($0) }

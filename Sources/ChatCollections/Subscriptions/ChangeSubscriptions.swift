@@ -78,19 +78,23 @@ package final class ChangeSubscriptions: Sendable {
     var byCollection: [ExactText: Set<Topics>] = [:]
     var perOwner: [UserKey: Int] = [:]
     var commits: [Commit] = []
+    var waves: Waves
     var isStopping = false
   }
 
   private let cache: Cache
-  private let state = Watched(State())
+  private let state: Watched<State>
+  /// Whether a wave is under way; read without the lock.
+  private let hasWaves = Atomic(false)
   private let thread = ThreadSlot()
   private let most: Int
   private let mostPerUser: Int
 
   /// Subscriptions to the cache's commits from now on. `mostParked` and `mostPerUser` limit the subscribers
   /// (B54).
-  package init(_ cache: Cache, mostParked: Int, mostPerUser: Int) {
+  package init(_ cache: Cache, mostParked: Int, mostPerUser: Int, waves: Waves.Settings = Waves.Settings()) {
     self.cache = cache
+    state = Watched(State(waves: Waves(waves)))
     most = mostParked
     self.mostPerUser = mostPerUser
     cache.onCommit { [weak self] commit in self?.state.update { $0.commits.append(commit) } }
@@ -107,6 +111,7 @@ package final class ChangeSubscriptions: Sendable {
           eachMinute()
         }
         for commit in commits { announce(commit) }
+        wakeNextWaves()
       }
     }
   }
@@ -119,8 +124,9 @@ package final class ChangeSubscriptions: Sendable {
 
   private func next() -> [Commit]? {
     let end = Clock.system.monotonicNanoseconds() + 60_000_000_000
-    let found: [Commit]?? = state.wait(until: end) { state -> [Commit]?? in
-      if !state.commits.isEmpty {
+    let wave = state.read { $0.waves.next } ?? .max
+    let found: [Commit]?? = state.wait(until: min(end, wave)) { state -> [Commit]?? in
+      if !state.commits.isEmpty || state.waves.next ?? .max < wave {
         defer { state.commits = [] }
         return .some(state.commits)
       }
@@ -161,7 +167,7 @@ package final class ChangeSubscriptions: Sendable {
           || topics.waiting.lasting.removeValue(forKey: ticket.number) != nil
       else { return }
       ChangeSubscriptions.left(1, of: topics, &state)
-      if topics.waiting.isEmpty { ChangeSubscriptions.forget(topics, &state) }
+      if !topics.isOfView, topics.waiting.isEmpty { ChangeSubscriptions.forget(topics, &state) }
     }
   }
 
@@ -249,12 +255,58 @@ package final class ChangeSubscriptions: Sendable {
   /// The number of subscriptions.
   package var count: Int { state.read { $0.count } }
 
+  /// A poll of the channel is told with the present wave.
+  package func told(in channel: ChannelKey) {
+    // The thread waits for the end of the wave.
+    if state.read({ $0.waves.told(in: channel) }) { state.update { _ in } }
+  }
+
+  /// Whether a poll with this cursor waits for the next wave of the channel: it was told with the present
+  /// one, and another is due.
+  package func awaitsWave(in channel: ChannelKey, after sequence: Int64) -> Bool {
+    guard hasWaves.load(ordering: .relaxed) else { return false }
+    return state.read { $0.waves.isFollowed(channel, after: sequence) }
+  }
+
+  /// The sequence of the change that began the channel's present wave; nil: there is none.
+  package func wave(in channel: ChannelKey) -> Int64? {
+    guard hasWaves.load(ordering: .relaxed) else { return nil }
+    return state.read { $0.waves.head(of: channel) }
+  }
+
+  private func wakeNextWaves() {
+    let (now, head) = (Clock.system.monotonicNanoseconds(), cache.cursor.sequence)
+    wake(
+      state.read { state in
+        var topics: Set<Topics> = []
+        for channel in state.waves.end(at: now) {
+          topics.formUnion(ChangeSubscriptions.followers(of: channel, at: now, head, &state))
+        }
+        hasWaves.store(!state.waves.isEmpty, ordering: .relaxed)
+        return topics
+      })
+  }
+
+  /// The topics of the channel's followers, if they are woken now.
+  private static func followers(
+    of channel: ChannelKey, at now: UInt64, _ head: Int64, _ state: inout State
+  ) -> Set<Topics> {
+    guard let topics = state.byChannel[channel],
+      state.waves.begins(in: channel, followers: topics.count, at: now, head: head)
+    else { return [] }
+    return topics
+  }
+
   private func announce(_ commit: Commit) {
+    let now = Clock.system.monotonicNanoseconds()
     let (direct, count) = state.read { state -> (Set<Topics>, Int) in
       // The link to the upstream changed, or the log is a new one and every cursor has ended (B52).
       if commit.isForAll || commit.cleared.isEverything { return (state.topics, state.byUser.count) }
       var topics: Set<Topics> = []
-      for channel in commit.channels { topics.formUnion(state.byChannel[channel] ?? []) }
+      for channel in commit.channels {
+        topics.formUnion(ChangeSubscriptions.followers(of: channel, at: now, commit.sequence, &state))
+      }
+      hasWaves.store(!state.waves.isEmpty, ordering: .relaxed)
       for member in commit.members { topics.formUnion(state.byMember[member] ?? []) }
       for collection in commit.collections { topics.formUnion(state.byCollection[collection] ?? []) }
       for user in commit.users { topics.formUnion(state.byUser[user] ?? []) }

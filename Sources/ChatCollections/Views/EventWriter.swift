@@ -191,6 +191,8 @@ package struct ViewContext: Sendable {
   package var connection: ClientConnection?
   /// The last event that was durable before the snapshot was taken. Later ones are told by the next answer.
   package var head: Int64
+  /// Whether an answer of events ends at `head`, and not at the last change before it that concerns the view.
+  package var endsAtHead = false
 }
 
 /// Why a view cannot be answered.

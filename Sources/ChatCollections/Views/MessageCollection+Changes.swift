@@ -21,7 +21,7 @@ extension MessageCollection {
   {
     let view = try view(reader)
     try reader.requireKnownRights(in: view)
-    let log = try reader.changes(in: channel, after: since, limit: Self.changesLookedAt)
+    let log = try reader.changes(of: logged, after: since, limit: Self.changesLookedAt)
     let answer = log.last {
       $0.change.collection == id && $0.sequence <= viewContext.head
         && ($0.change.kind == .collectionAnswered || $0.change.kind == .collectionFailed)
@@ -56,11 +56,12 @@ extension MessageCollection {
       return try lost(reader, since, until, viewContext, collection)
     }
     try reader.requireKnownRights(in: view)
-    let log = try reader.changes(in: channel, after: since, limit: Self.changesLookedAt)
+    let log = try reader.changes(of: logged, after: since, limit: Self.changesLookedAt)
     let isOfAll = try until == reader.lastChange()
     let connections = try reader.connectionChanges(of: user, after: since, upTo: until)
-    // Beside other feeds the view ends where they end.
-    let until = max(collection == nil ? endOfOwn(log, connections, until: until) : until, since)
+    // Beside other feeds the view ends where they end, and in a wave where the others of the wave end.
+    let endsEarlier = collection == nil && !viewContext.endsAtHead
+    let until = max(endsEarlier ? endOfOwn(log, connections, until: until) : until, since)
     let before = state.withLock { (range: $0.range, shown: $0.known.shown(at: since)) }
     if !before.range.hasSeenAnything, !isAnswered(log),
       let grown = try missedFirstPage(reader, view, viewContext)
@@ -91,7 +92,7 @@ extension MessageCollection {
     let (range, known, isEmpty, hasFirstPage) = (diff.range, after, diff.events.isEmpty, diff.hasFirstPage)
     let key =
       diff.isSameForAlike && !isEmpty && end == until && before.shown.isWhole && !view.isOfItsOwn
-      ? AnswerKey(self, view, log, since: since, until: until, from: before.range, diff) : nil
+      ? try AnswerKey(self, view, since: since, until: until, from: before.range, diff) : nil
     return ViewAnswer(
       body: diff.events.joined(
         ("messages.deleted", "messages.added", "messages.updated"), objects: "messages",
@@ -107,15 +108,12 @@ extension MessageCollection {
     }
   }
 
-  /// The sequence at which an answer ends that may go up to `until`. It is that of the last change that may
-  /// concern this view; without such a change it is `until`. Views that were told the same changes then have
+  /// The sequence at which an answer ends that may go up to `until`. It is that of the last change that
+  /// concerns this view; without such a change it is `until`. Views that were told the same changes then have
   /// the same cursor, and can share their next answers.
   private func endOfOwn(_ log: [LoggedChange], _ connections: [LoggedChange], until: Int64) -> Int64 {
     guard log.count < Self.changesLookedAt else { return until }
-    let last = log.last { logged in
-      let change = logged.change
-      return logged.sequence <= until && change.user ?? user == user && change.collection ?? id == id
-    }
+    let last = log.last { $0.sequence <= until }
     return [last, connections.last].compactMap(\.?.sequence).max() ?? until
   }
 

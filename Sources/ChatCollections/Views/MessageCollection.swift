@@ -48,6 +48,8 @@ package final class MessageCollection: Sendable {
     }
   }
   let state: Guarded<State>
+  /// The view, as its log needs it.
+  package var logged: LoggedView { LoggedView(id, of: user, in: channel) }
   /// The topics that requests for its events subscribe to.
   package let topics: ChangeSubscriptions.Topics
   /// The identity of the log that `channel` belongs to.

@@ -54,24 +54,59 @@ struct AnswerReader {
   }
 
   private func readHead() throws -> Head? {
-    let found = (0..<max(0, count - 3)).first { bytes[$0..<$0 + 4].elementsEqual("\r\n\r\n".utf8) }
-    guard let found else { return nil }
-    let lines = String(decoding: bytes[..<found], as: UTF8.self).split(separator: "\r\n")
-    guard let first = lines.first, first.hasPrefix("HTTP/1.1 "),
-      let status = Int(first.dropFirst("HTTP/1.1 ".count).prefix(3))
-    else { throw Malformed() }
-    var length = status == 204 || status == 304 ? 0 : nil as Int?
-    var isLast = false
-    for line in lines.dropFirst() {
-      guard let colon = line.firstIndex(of: ":") else { continue }
-      let value = line[line.index(after: colon)...].drop { $0 == " " }
-      switch line[..<colon].lowercased() {
-      case "content-length": length = Int(value)
-      case "connection": isLast = value.lowercased() == "close"
-      default: break
+    try bytes.withUnsafeBytes { all in
+      let came = UnsafeRawBufferPointer(rebasing: all[..<count])
+      guard let end = came.offset(of: "\r\n\r\n") else { return nil }
+      // Each line is read with the line end after it.
+      var lines = UnsafeRawBufferPointer(rebasing: came[..<(end + 2)])
+      guard let first = lines.takeLine(), first.starts(with: "HTTP/1.1 ".utf8),
+        let status = first.number(from: "HTTP/1.1 ".utf8.count)
+      else { throw Malformed() }
+      var length = status == 204 || status == 304 ? 0 : nil as Int?
+      var isLast = false
+      while let line = lines.takeLine() {
+        if let start = line.valueStart(of: "content-length:") { length = line.number(from: start) }
+        if let start = line.valueStart(of: "connection:") {
+          isLast = UnsafeRawBufferPointer(rebasing: line[start...]).valueStart(of: "close") != nil
+        }
       }
+      guard let length, 0...AnswerReader.mostBytes ~= length else { throw Malformed() }
+      return Head(status: status, end: end + 4 + length, bodyStart: end + 4, isLast: isLast)
     }
-    guard let length, 0...AnswerReader.mostBytes ~= length else { throw Malformed() }
-    return Head(status: status, end: found + 4 + length, bodyStart: found + 4, isLast: isLast)
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Where `text`, which begins with a carriage return, stands in the bytes first.
+  fileprivate func offset(of text: StaticString) -> Int? {
+    let length = text.utf8CodeUnitCount
+    var start = 0
+    while start + length <= count, let found = memchr(baseAddress! + start, 0x0D, count - start) {
+      start = UnsafeRawPointer(found) - baseAddress!
+      if start + length <= count, memcmp(found, text.utf8Start, length) == 0 { return start }
+      start += 1
+    }
+    return nil
+  }
+
+  /// Takes the first line out, without its end.
+  fileprivate mutating func takeLine() -> UnsafeRawBufferPointer? {
+    guard let end = offset(of: "\r\n") else { return nil }
+    defer { self = UnsafeRawBufferPointer(rebasing: self[(end + 2)...]) }
+    return UnsafeRawBufferPointer(rebasing: self[..<end])
+  }
+
+  /// Where the line goes on after `name`, in any case, and spaces. Nil: it does not begin so.
+  fileprivate func valueStart(of name: StaticString) -> Int? {
+    let length = name.utf8CodeUnitCount
+    guard count >= length, strncasecmp(baseAddress!, name.utf8Start, length) == 0 else { return nil }
+    return self[length...].firstIndex { $0 != UInt8(ascii: " ") } ?? count
+  }
+
+  /// The decimal number that begins there; nil: none does, or it is far too large.
+  fileprivate func number(from start: Int) -> Int? {
+    let digits = self[start...].prefix { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
+    guard !digits.isEmpty, digits.count <= 18 else { return nil }
+    return digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
   }
 }

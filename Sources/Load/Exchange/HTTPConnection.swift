@@ -11,6 +11,8 @@ final class HTTPConnection {
   private var socket: Int32 = -1
   private var reader = AnswerReader()
   private var unsent: ArraySlice<UInt8> = []
+  /// Whether the loop watches for room to write.
+  private var awaitsRoom = false
   private var finish: Finish?
 
   init(to host: Host, _ loop: EventLoop) {
@@ -33,7 +35,7 @@ final class HTTPConnection {
     reader = AnswerReader()
     socket = host.connect()
     guard socket >= 0 else { return false }
-    loop.watch(self, socket, isWriting: true)
+    watch(isWriting: true)
     return true
   }
 
@@ -42,11 +44,16 @@ final class HTTPConnection {
       let sent = unsent.withUnsafeBytes { Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
       if sent < 0 {
         guard errno == EAGAIN || errno == ENOTCONN else { return end() }
-        return loop.watch(self, socket, isWriting: true)
+        return watch(isWriting: true)
       }
       unsent = unsent.dropFirst(sent)
     }
-    loop.watch(self, socket, isWriting: false)
+    if awaitsRoom { watch(isWriting: false) }
+  }
+
+  private func watch(isWriting: Bool) {
+    awaitsRoom = isWriting
+    loop.watch(self, socket, isWriting: isWriting)
   }
 
   /// Called by the loop.

@@ -56,6 +56,8 @@ enum Schema {
     CREATE INDEX IF NOT EXISTS member_created ON member (user_id, channel);
     -- answers: what changed for a user since a stamp
     CREATE INDEX IF NOT EXISTS member_changed ON member (user_id, stamp);
+    -- answers: how many are in a channel, and how far each has read
+    CREATE INDEX IF NOT EXISTS member_read ON member (channel, state, user_id, read_at);
 
     CREATE TABLE IF NOT EXISTS departure (
       user_id TEXT NOT NULL,

@@ -323,10 +323,10 @@ import Testing
     let views = try zip(paths, users).map { path, user in
       try world.collections.messages(String(path.split(separator: "/").last ?? ""), of: UserID(user))
     }
-    try world.send(6, in: "general")
     try world.cache.write {
       try $0.append(Change(.outbox, .localFailed, channel: views[3].channel, user: views[3].user))
     }
+    try world.send(6, in: "general")
     let until = world.cache.cursor.sequence
     let viewContext = world.collections.viewContext(ChannelURL("general"))
     let found = try world.cache.read {

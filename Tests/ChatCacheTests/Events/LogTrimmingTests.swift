@@ -2,6 +2,7 @@ import ChatModel
 import Glibc
 import Platform
 import SQLite
+import TestSupport
 import Testing
 
 @testable import ChatCache

@@ -1,5 +1,6 @@
 import ChatModel
 import SQLite
+import TestSupport
 import Testing
 
 @testable import ChatCache

@@ -1,6 +1,7 @@
 import ChatModel
 import JSON
 import Platform
+import TestSupport
 import Testing
 
 @testable import ChatCache

@@ -3,6 +3,7 @@ import Glibc
 import Platform
 import SQLite
 import TestFolders
+import TestSupport
 import Testing
 
 @testable import ChatCache
