@@ -107,6 +107,30 @@ import Testing
     #expect(told.contains("messages.added 5") && told.count >= 2, "\(told)")
   }
 
+  @Test("B51: a wave that tells a poll nothing does not keep its user's own changes from it")
+  func afterNothing() throws {
+    let world = try world(["alice"], perFollower: 100)
+    defer { world.stop() }
+    let view = open(world, as: "alice")
+    let first = poll(world, view.path, view.cursor, as: "alice")
+    #expect(world.waitParked(1))
+    try world.send(4, in: "general")
+    let cursor = first.answer().text("cursor")
+    usleep(200_000)
+    let channel = try #require(try world.cache.view(of: ChannelURL("general"), for: UserID("alice"))).channel
+    try world.cache.write { try $0.append(Change(.unverified, .messageChangelog, channel: channel)) }
+    let head = world.cache.cursor.sequence
+    let end = Clock.system.monotonicNanoseconds() + UInt64(patience * 5e9)
+    while world.collections.subscriptions.wave(in: channel) != head {
+      try #require(Clock.system.monotonicNanoseconds() < end)
+      usleep(500)
+    }
+    let sent = world.post("/v1/channels/general/messages", #"{"message":"mine"}"#, as: "alice")
+    #expect(sent.status == 202, "\(sent.body)")
+    let next = poll(world, view.path, cursor, as: "alice").answer(within: 10)
+    #expect(next.status == 200 && next.body.contains("mine"), "\(next.body)")
+  }
+
   @Test(
     "B49, B51: in a storm of messages, edits and deletions every follower ends with the channel's messages",
     arguments: 1...3)
