@@ -76,14 +76,20 @@ final class SharedAnswers: Sendable {
     static let (most, mostEach) = (64, 4)
     private(set) var bySequence: [Int64: [Alike]] = [:]
 
-    mutating func keep(_ alike: Alike) {
+    /// Keeps an answer, in the place of the oldest ones if there are too many. Returns by how many there are
+    /// more then.
+    mutating func keep(_ alike: Alike) -> Int {
       let since = alike.since.sequence
-      var others = bySequence[since] ?? []
-      if others.count >= OfChannel.mostEach { others.removeFirst() }
+      var (others, more) = (bySequence[since] ?? [], 1)
+      if others.count >= OfChannel.mostEach {
+        others.removeFirst()
+        more -= 1
+      }
       if others.isEmpty, bySequence.count >= OfChannel.most, let oldest = bySequence.keys.min() {
-        bySequence[oldest] = nil
+        more -= bySequence.removeValue(forKey: oldest)?.count ?? 0
       }
       bySequence[since] = others + [alike]
+      return more
     }
   }
 
@@ -92,8 +98,8 @@ final class SharedAnswers: Sendable {
 
   private struct State {
     var alike: [ChannelKey: OfChannel] = [:]
-    /// How many answers were kept in `alike` since it was emptied.
-    var keptAlike = 0
+    /// How many answers `alike` has.
+    var alikeCount = 0
     var kept = TextMap<Kept>()
     var bytes = 0
 
@@ -120,6 +126,9 @@ final class SharedAnswers: Sendable {
 
   /// How many bytes are kept.
   var bytes: Int { state.withLock { $0.bytes } }
+
+  /// How many answers are kept that views of a channel may share.
+  var alikeCount: Int { state.withLock { $0.alikeCount } }
 
   /// The answer that an equal poll of the view got in the same moment. When a change wakes several polls of
   /// one view, the first makes the answer and the others find it here.
@@ -167,9 +176,9 @@ final class SharedAnswers: Sendable {
   func keep(_ response: SharedResponse, _ key: AnswerKey, _ since: EventCursor) {
     guard response.byteCount <= SharedAnswers.mostAlikeBytes else { return }
     state.withLock { state in
-      if state.keptAlike >= SharedAnswers.mostAlike { (state.alike, state.keptAlike) = ([:], 0) }
-      state.keptAlike += 1
-      state.alike[key.channel, default: OfChannel()].keep(Alike(key: key, since: since, response: response))
+      if state.alikeCount >= SharedAnswers.mostAlike { (state.alike, state.alikeCount) = ([:], 0) }
+      let answer = Alike(key: key, since: since, response: response)
+      state.alikeCount += state.alike[key.channel, default: OfChannel()].keep(answer)
     }
   }
 }

@@ -57,7 +57,7 @@ struct AnswerReader {
     try bytes.withUnsafeBytes { all in
       let came = UnsafeRawBufferPointer(rebasing: all[..<count])
       guard let end = came.offset(of: "\r\n\r\n") else { return nil }
-      // Each line is read with the line end after it.
+      // The head without the empty line at its end.
       var lines = UnsafeRawBufferPointer(rebasing: came[..<(end + 2)])
       guard let first = lines.takeLine(), first.starts(with: "HTTP/1.1 ".utf8),
         let status = first.number(from: "HTTP/1.1 ".utf8.count)
@@ -77,7 +77,8 @@ struct AnswerReader {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Where `text`, which begins with a carriage return, stands in the bytes first.
+  /// The offset of the first `text` in these bytes; nil: there is none. `text` has to begin with a carriage
+  /// return.
   fileprivate func offset(of text: StaticString) -> Int? {
     let length = text.utf8CodeUnitCount
     var start = 0
@@ -89,21 +90,23 @@ extension UnsafeRawBufferPointer {
     return nil
   }
 
-  /// Takes the first line out, without its end.
+  /// Removes the first line with its line end from these bytes and returns the line; nil: there is no whole
+  /// line.
   fileprivate mutating func takeLine() -> UnsafeRawBufferPointer? {
     guard let end = offset(of: "\r\n") else { return nil }
     defer { self = UnsafeRawBufferPointer(rebasing: self[(end + 2)...]) }
     return UnsafeRawBufferPointer(rebasing: self[..<end])
   }
 
-  /// Where the line goes on after `name`, in any case, and spaces. Nil: it does not begin so.
+  /// The offset of the value in a header line that begins with `name`, in upper or lower case. Nil: the line
+  /// begins with something else.
   fileprivate func valueStart(of name: StaticString) -> Int? {
     let length = name.utf8CodeUnitCount
     guard count >= length, strncasecmp(baseAddress!, name.utf8Start, length) == 0 else { return nil }
     return self[length...].firstIndex { $0 != UInt8(ascii: " ") } ?? count
   }
 
-  /// The decimal number that begins there; nil: none does, or it is far too large.
+  /// The decimal number at that offset; nil: there is no digit, or the number has more than 18 digits.
   fileprivate func number(from start: Int) -> Int? {
     let digits = self[start...].prefix { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
     guard !digits.isEmpty, digits.count <= 18 else { return nil }

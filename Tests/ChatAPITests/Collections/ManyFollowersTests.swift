@@ -33,6 +33,16 @@ import Testing
     world.held("\(path)/events?since=\(since)&wait=20", headers: ["Perch-User": user])
   }
 
+  /// Sends message 4, which begins a wave. Returns the cursors of those who were told of it.
+  private func tellFour(
+    _ world: CollectionWorld, _ views: [(path: String, cursor: String)], _ users: [String]
+  ) throws -> [String] {
+    let polls = zip(views, users).map { poll(world, $0.path, $0.cursor, as: $1) }
+    #expect(world.waitParked(users.count))
+    try world.send(4, in: "general")
+    return polls.map { $0.answer().text("cursor") }
+  }
+
   /// Waits, at most 5 s, until the thread that wakes followers has come so far.
   private func wait(until isTrue: () -> Bool) throws {
     let end = Clock.system.monotonicNanoseconds() + UInt64(patience * 5e9)
@@ -91,10 +101,7 @@ import Testing
     let world = try world(users, perFollower: 20)
     defer { world.stop() }
     let views = users.map { open(world, as: $0) }
-    let all = zip(views, users).map { poll(world, $0.path, $0.cursor, as: $1) }
-    #expect(world.waitParked(2))
-    try world.send(4, in: "general")
-    let cursors = all.map { $0.answer().text("cursor") }
+    let cursors = try tellFour(world, views, users)
     for id in Int64(5)...8 { try world.send(id, in: "general") }
     let (told, cursor) = polls(world, views[1].path, cursors[1], as: "bob") { $0.contains(" 8") }
     #expect(told.flatMap { $0.split(separator: " ").dropFirst() } == ["5", "6", "7", "8"])
@@ -110,10 +117,7 @@ import Testing
     let world = try world(users, perFollower: 100)
     defer { world.stop() }
     let views = users.map { open(world, as: $0) }
-    let all = zip(views, users).map { poll(world, $0.path, $0.cursor, as: $1) }
-    #expect(world.waitParked(3))
-    try world.send(4, in: "general")
-    let cursors = all.map { $0.answer().text("cursor") }
+    let cursors = try tellFour(world, views, users)
     try world.leave("bob", "general")
     try world.send(5, in: "general")
     let sent = world.post("/v1/channels/general/messages", #"{"message":"mine"}"#, as: "carol")
@@ -132,10 +136,7 @@ import Testing
     let world = try world(["alice"], perFollower: 100)
     defer { world.stop() }
     let view = open(world, as: "alice")
-    let first = poll(world, view.path, view.cursor, as: "alice")
-    #expect(world.waitParked(1))
-    try world.send(4, in: "general")
-    let cursor = first.answer().text("cursor")
+    let cursor = try tellFour(world, [view], ["alice"])[0]
     usleep(200_000)
     let channel = try #require(try world.cache.view(of: ChannelURL("general"), for: UserID("alice"))).channel
     try world.cache.write { try $0.append(Change(.unverified, .messageChangelog, channel: channel)) }

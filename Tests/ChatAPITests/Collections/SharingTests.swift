@@ -341,6 +341,45 @@ import Testing
     #expect(!key.matches(views[1], own[1]) && !key.adopt(by: views[1]), "it has moved on")
   }
 
+  @Test("B49: of a channel answers are kept for the newest 64 cursors, and the last four for each")
+  func keptAnswers() throws {
+    let world = try world(["alice"])
+    defer { world.stop() }
+    let path = open(world, as: "alice").path
+    let cursor = try #require(EventCursor(world.ask(path).text("cursor")))
+    let view = try world.collections.messages(
+      String(path.split(separator: "/").last ?? ""), of: UserID("alice"))
+    try world.send(6, in: "general")
+    let until = world.cache.cursor.sequence
+    let viewContext = world.collections.viewContext(ChannelURL("general"))
+    let found = try world.cache.read {
+      try view.changes($0, since: cursor.sequence, until: until, viewContext).key
+    }
+    let key = try #require(found)
+    let shared = SharedAnswers()
+    func after(_ sequence: Int64) -> EventCursor {
+      EventCursor(epoch: cursor.epoch, run: cursor.run, sequence: sequence)
+    }
+    func keep(_ name: UInt8, _ sequence: Int64) {
+      var body = ByteBuffer()
+      body.append(String(repeating: "x", count: Int(name)))
+      shared.keep(SharedResponse(body: body), key, after(sequence))
+    }
+    func kept(_ sequence: Int64) -> [Int] {
+      shared.alike(view.channel, after(sequence)).map(\.response.byteCount)
+    }
+    for sequence in Int64(1)...66 { keep(1, sequence) }
+    let lengths = (Int64(1)...66).map { kept($0).count }
+    #expect(lengths == [0, 0] + [Int](repeating: 1, count: 64), "the oldest cursors go first")
+    let empty = kept(66)[0] - 1
+    for name in UInt8(2)...5 { keep(name, 66) }
+    #expect(kept(66) == [2, 3, 4, 5].map { empty + $0 } && kept(3).count == 1)
+    #expect(shared.alikeCount == 67)
+    // Beyond 2 048 answers in all, every channel begins anew.
+    for sequence in Int64(67)...5_000 { keep(1, sequence) }
+    #expect(shared.alikeCount == 64, "answers that gave way do not count")
+  }
+
   @Test("B1, B23: who was alike takes no answer any more with another floor, or without having joined")
   func keyOfTheMoment() throws {
     let users = ["alice", "bob", "carol", "dave"]
