@@ -20,70 +20,83 @@ import Testing
 
     var isEmpty: Bool { waves.isEmpty }
     var next: UInt64? { waves.next }
-    func begins(in channel: ChannelKey, followers: Int, at now: UInt64, head: Int64) -> Bool {
-      waves.begins(in: channel, followers: followers, at: now, head: head)
+
+    /// Whether a change wakes so many followers. `head`: nil: the change is the log's last one.
+    func begin(
+      in channel: ChannelKey, followers: Int, at now: UInt64, _ sequence: Int64, head: Int64? = nil
+    ) -> Bool {
+      waves.begin(
+        in: channel, followers: followers, at: now, sequence: sequence, head: head ?? sequence)
     }
-    func end(at now: UInt64) -> [ChannelKey] { waves.end(at: now) }
-    func told(in channel: ChannelKey) -> Bool { waves.told(in: channel) }
-    func isFollowed(_ channel: ChannelKey, after sequence: Int64) -> Bool {
-      waves.isFollowed(channel, after: sequence)
+
+    func takeEnded(at now: UInt64) -> [ChannelKey] { waves.takeEnded(at: now) }
+    func noteTold(in channel: ChannelKey) -> Bool { waves.noteTold(in: channel) }
+    func turn(in channel: ChannelKey, after sequence: Int64) -> Waves.Turn {
+      waves.turn(in: channel, after: sequence)
     }
-    func head(of channel: ChannelKey) -> Int64? { waves.head(of: channel) }
   }
 
   @Test("few followers are woken by each change")
-  func small() {
+  func few() {
     let waves = Subject()
     for now in UInt64(0)..<3 {
-      #expect(waves.begins(in: channel, followers: 9, at: now, head: 5))
-      #expect(waves.isEmpty && waves.next == nil && waves.head(of: channel) == nil)
+      #expect(waves.begin(in: channel, followers: 9, at: now, 5))
+      #expect(waves.isEmpty && waves.next == nil && waves.turn(in: channel, after: 4) == .free)
     }
   }
 
-  @Test(
-    "many followers' next wave begins when the time is over and three quarters of them were told")
-  func crowded() {
+  @Test("many followers' next wave begins when the time is over and three quarters of them were told")
+  func many() {
     let waves = Subject()
-    #expect(waves.begins(in: channel, followers: 12, at: 1_000, head: 5))
-    #expect(waves.head(of: channel) == 5 && waves.next == nil)
-    #expect(!waves.isFollowed(channel, after: 5), "nothing came since")
-    #expect(!waves.begins(in: channel, followers: 12, at: 1_001, head: 6))
-    #expect(waves.head(of: channel) == 5, "the wave is still the one of the first change")
-    #expect(waves.isFollowed(channel, after: 5) && waves.isFollowed(channel, after: 6))
-    #expect(
-      !waves.isFollowed(channel, after: 4), "who was not told with this wave does not wait for the next")
+    #expect(waves.begin(in: channel, followers: 12, at: 1_000, 5))
+    #expect(waves.next == nil, "nothing came since")
+    #expect(waves.turn(in: channel, after: 4) == .told(upTo: 5))
+    #expect(waves.turn(in: channel, after: 5) == .free)
+    #expect(!waves.begin(in: channel, followers: 12, at: 1_001, 6))
+    #expect(waves.turn(in: channel, after: 4) == .told(upTo: 5), "the wave is still the first change's")
+    #expect(waves.turn(in: channel, after: 5) == .waits && waves.turn(in: channel, after: 6) == .waits)
     #expect(waves.next == 1_360, "three times as long while few were told")
-    for number in 1...9 { #expect(waves.told(in: channel) == (number == 9)) }
-    #expect(!waves.told(in: channel), "only once")
+    for number in 1...9 { #expect(waves.noteTold(in: channel) == (number == 9)) }
+    #expect(!waves.noteTold(in: channel), "only once")
     #expect(waves.next == 1_120)
-    #expect(waves.end(at: 1_119) == [])
-    #expect(waves.end(at: 1_120) == [channel])
+    #expect(waves.takeEnded(at: 1_119) == [])
+    #expect(waves.takeEnded(at: 1_120) == [channel])
     #expect(waves.isEmpty)
+  }
+
+  @Test("a change that the wave tells begins no other wave")
+  func toldAlready() {
+    let waves = Subject()
+    #expect(waves.begin(in: channel, followers: 12, at: 0, 5, head: 8))
+    for sequence in Int64(6)...8 { #expect(!waves.begin(in: channel, followers: 12, at: 1, sequence)) }
+    #expect(waves.next == nil && waves.turn(in: channel, after: 7) == .told(upTo: 8))
+    #expect(!waves.begin(in: channel, followers: 12, at: 1, 9))
+    #expect(waves.next == 360)
   }
 
   @Test("a wave does not wait for followers who never come, and is forgotten if nothing came since")
   func absent() {
     let waves = Subject()
-    #expect(waves.begins(in: channel, followers: 20, at: 0, head: 5))
-    #expect(!waves.begins(in: channel, followers: 20, at: 599, head: 6))
-    #expect(waves.end(at: 599) == [] && waves.end(at: 600) == [channel])
-    #expect(waves.begins(in: channel, followers: 20, at: 600, head: 6))
-    #expect(waves.end(at: 1_200) == [] && waves.isEmpty)
+    #expect(waves.begin(in: channel, followers: 20, at: 0, 5))
+    #expect(!waves.begin(in: channel, followers: 20, at: 599, 6))
+    #expect(waves.takeEnded(at: 599) == [] && waves.takeEnded(at: 600) == [channel])
+    #expect(waves.begin(in: channel, followers: 20, at: 600, 6))
+    #expect(waves.takeEnded(at: 1_200) == [] && waves.isEmpty)
     // A change that finds the last wave over begins the next by itself.
-    #expect(waves.begins(in: channel, followers: 20, at: 2_000, head: 7))
-    #expect(waves.begins(in: channel, followers: 20, at: 2_600, head: 8))
-    #expect(waves.head(of: channel) == 8)
+    #expect(waves.begin(in: channel, followers: 20, at: 2_000, 7))
+    #expect(waves.begin(in: channel, followers: 20, at: 2_600, 8))
+    #expect(waves.turn(in: channel, after: 7) == .told(upTo: 8))
   }
 
   @Test("each chat has waves of its own")
   func several() {
     let waves = Subject()
     let other = ChannelKey(2)
-    #expect(waves.begins(in: channel, followers: 10, at: 0, head: 5))
-    #expect(waves.begins(in: other, followers: 100, at: 0, head: 5))
-    #expect(!waves.begins(in: channel, followers: 10, at: 1, head: 6))
-    #expect(waves.next == 300 && !waves.told(in: other))
-    #expect(waves.end(at: 300) == [channel])
-    #expect(waves.head(of: other) == 5 && waves.next == nil)
+    #expect(waves.begin(in: channel, followers: 10, at: 0, 5))
+    #expect(waves.begin(in: other, followers: 100, at: 0, 5))
+    #expect(!waves.begin(in: channel, followers: 10, at: 1, 6))
+    #expect(waves.next == 300 && !waves.noteTold(in: other))
+    #expect(waves.takeEnded(at: 300) == [channel])
+    #expect(waves.turn(in: other, after: 4) == .told(upTo: 5) && waves.next == nil)
   }
 }

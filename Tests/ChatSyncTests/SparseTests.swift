@@ -125,8 +125,8 @@ struct SparseTests {
         else {
           return []
         }
-        let view = LoggedView("none", of: user, in: channel)
-        return try reader.changes(of: view, after: sequence, limit: 100).map(\.change.kind)
+        let scope = LogScope(view: "none", of: user, in: channel)
+        return try reader.changes(in: scope, after: sequence, limit: 100).map(\.change.kind)
       }
     }
   }

@@ -203,9 +203,9 @@ class Follower {
   }
 
   /// The answer of another view whose answer key matches this view (see `AnswerKey`). It may end before the
-  /// log's end, if what came since concerns others, or came after `wave`. So clients who were told together
-  /// stay together.
-  final func alike(_ since: EventCursor, _ head: EventCursor, wave: Int64?) throws -> SharedResponse? {
+  /// log's end, if what came since concerns others. So clients who were told together stay together. `end`:
+  /// the sequence up to which the poll is told; nil: the log's end.
+  final func alike(_ since: EventCursor, _ head: EventCursor, upTo end: Int64?) throws -> SharedResponse? {
     guard let view = alone, since.epoch == head.epoch else { return nil }
     let known = context.shared.alike(view.channel, since)
     guard !known.isEmpty else { return nil }
@@ -214,33 +214,29 @@ class Follower {
         let found = known.last(where: {
           $0.since == since && $0.key.until <= head.sequence && $0.key.matches(view, own)
         }),
-        try !lacks(found.key, of: view, wave), found.key.adopt(by: view)
+        try !lacks(found.key, of: view, upTo: end ?? .max), found.key.adopt(by: view)
       else { return nil }
       return found.response
     }
   }
 
-  /// Whether the other view's answer lacks what came after it and concerns this view. What came after `wave`
-  /// is told with the next one.
-  private func lacks(_ key: AnswerKey, of view: MessageCollection, _ wave: Int64?) throws -> Bool {
-    let end = wave ?? .max
+  /// Whether the other view's answer lacks what concerns this view and came after it, up to `end`.
+  private func lacks(_ key: AnswerKey, of view: MessageCollection, upTo end: Int64) throws -> Bool {
     guard end > key.until else { return false }
-    return try context.route.cache.read { try $0.concerns(view.logged, after: key.until, upTo: end) }
+    return try context.route.cache.read { try $0.concerns(view.logScope, after: key.until, upTo: end) }
   }
 
-  /// Whether a poll waits for the next wave of the chat, because it was told with the present one.
-  final func awaitsWave(_ since: EventCursor) -> Bool {
-    guard let view = alone else { return false }
-    return context.collections.subscriptions.awaitsWave(in: view.channel, after: since.sequence)
+  /// What the present wave of the chat means for a poll with this cursor. A client of which Perch does not
+  /// know all that it shows is told everything at once: after that Perch knows it.
+  final func turn(_ since: EventCursor) -> Waves.Turn {
+    guard let view = alone else { return .free }
+    let turn = context.collections.subscriptions.turn(in: view.channel, after: since.sequence)
+    return turn == .free || view.isShownKnown(at: since.sequence) ? turn : .free
   }
 
-  /// The change that began the present wave of the chat, at which the answers of its polls end; nil: there is
-  /// no wave.
-  final var wave: Int64? { alone.flatMap { context.collections.subscriptions.wave(in: $0.channel) } }
-
-  /// Notes that the poll is told with the present wave of the chat.
+  /// Counts the poll as told with the present wave of the chat.
   final func noteTold() {
-    if let view = alone { context.collections.subscriptions.told(in: view.channel) }
+    if let view = alone { context.collections.subscriptions.noteTold(in: view.channel) }
   }
 
   /// Whether the client has everything: its cursor is the log's end, or what came since concerns others, and
@@ -264,16 +260,16 @@ class Follower {
     else { return false }
     return try context.route.cache.read { reader in
       let isKept = try reader.covers(since)
-      return try isKept && !reader.concerns(view.logged, after: since.sequence)
+      return try isKept && !reader.concerns(view.logScope, after: since.sequence)
     }
   }
 
-  /// Reads the events after `since`, for an admitted caller. Changes nothing: `settle` does. `wave`: the
-  /// change at which the answer ends if it has events up to there.
-  final func look(_ since: EventCursor, wave: Int64? = nil) throws -> Found {
-    if let wave, since.sequence < wave {
-      let found = try context.run { try read(since, upTo: wave) }
-      if !found.isEmpty { return found }
+  /// Reads the events after `since`, for an admitted caller. Changes nothing: `settle` does. `end`: the
+  /// sequence at which the answer ends, if it has events up to there; nil: the log's end.
+  final func look(_ since: EventCursor, upTo end: Int64? = nil) throws -> Found {
+    if let end {
+      let found = try context.run { try read(since, upTo: end) }
+      if !found.isEmpty || end >= context.route.cache.cursor.sequence { return found }
     }
     return try context.run { try read(since) }
   }
@@ -293,17 +289,17 @@ class Follower {
     hasMadeReady = false
   }
 
-  private func read(_ since: EventCursor, upTo wave: Int64? = nil) throws -> Found {
+  private func read(_ since: EventCursor, upTo end: Int64? = nil) throws -> Found {
     let head = context.route.cache.cursor
     return try context.route.read { reader in
       guard try reader.covers(since) else { throw cursorExpired }
       let head = EventCursor(
         epoch: head.epoch, run: head.run,
-        sequence: max(min(try reader.lastChange(), wave ?? .max), since.sequence))
+        sequence: max(min(try reader.lastChange(), end ?? .max), since.sequence))
       // Asked for after the snapshot was opened: it is at least as new as the changes that tell of it.
       let connection = connection(since)
       do {
-        return try tell(reader, connection, since: since, head: head, endsAtHead: wave != nil)
+        return try tell(reader, connection, since: since, head: head, endsAtHead: end != nil)
       } catch CacheError.rightsUnknown {
         return try foundOfConnection(reader, connection, since)
       }
@@ -436,7 +432,8 @@ class Follower {
 
     mutating func take(_ answer: consuming ViewAnswer) {
       answers += 1
-      end = min(end, answer.end)
+      // A view alone may end later: it tells the loss of its channel at once, in a wave, too.
+      end = feeds == 1 ? answer.end : min(end, answer.end)
       latestEnd = max(latestEnd, answer.end)
       if let move = answer.move { moves.append(move) }
       settles.append(answer.settle)

@@ -48,6 +48,8 @@ struct PollParameters {
 final class Poll: Follower {
   private let since: EventCursor
   private let endsAt: UInt64
+  /// Whether a change woke the poll, which then waits for no wave.
+  private var isWoken = false
   private lazy var rights = RightsWait(request.makeWaiter())
 
   private init(
@@ -83,7 +85,7 @@ final class Poll: Follower {
     }
   }
 
-  private func look(isLast: Bool, isWoken: Bool = false) throws -> Outcome {
+  private func look(isLast: Bool) throws -> Outcome {
     let moment = context.moment
     if let moment, let known = known(moment) {
       unsubscribe()
@@ -93,34 +95,37 @@ final class Poll: Follower {
     guard isReady else { return try store(isLast: isLast) }
     let now = Clock.system.monotonicNanoseconds()
     let mayWait = !isLast && now < endsAt
-    let wave = mayWait ? wave : nil
-    let isInWave = wave.map { since.sequence < $0 } ?? false
-    if mayWait, !isInWave, try (!isWoken && awaitsWave(since)) || isUpToDate(since) { return try park(now) }
+    var end: Int64?
+    switch mayWait ? turn(since) : .free {
+    case .told(let sequence): end = sequence
+    case .waits where !isWoken: return try park(now)
+    case .waits, .free: if mayWait, try isUpToDate(since) { return try park(now) }
+    }
     let head = context.route.cache.cursor
+    // Equal polls get no answer that leaves something out: one that does not wait is told that, too.
+    let isWhole = end.map { $0 >= head.sequence } ?? true
     let name = sharedName
     if let name,
       let known = try context.shared.find(name, since: since, head: head.sequence)
-        ?? alike(since, head, wave: wave)
+        ?? alike(since, head, upTo: end)
     {
       unsubscribe()
-      return isInWave ? respondInWave(known) : respond(known, moment)
+      if end != nil { noteTold() }
+      return respond(known, isWhole ? moment : nil)
     }
-    let found = try look(since, wave: wave)
+    let found = try look(since, upTo: end)
+    if end != nil { noteTold() }
     guard found.isEmpty, !found.hasMore, mayWait else {
       guard move(found) else { return try store(isLast: true) }
       unsubscribe()
       settle(found)
       let isWorthSharing = !found.isEmpty && !found.isHeld
-      guard let name, isWorthSharing else {
-        if isInWave { noteTold() }
-        return .respond(CollectionContext.answer(found.answer()))
-      }
+      guard let name, isWorthSharing else { return .respond(CollectionContext.answer(found.answer())) }
       let key = found.key
       let made = SharedResponse(headers: [("Cache-Control", "no-store")], body: found.answer())
+      if isWhole { context.shared.keep(made, name, since: since, head: head.sequence) }
       if let key { context.shared.keep(made, key, since) }
-      if isInWave { return respondInWave(made) }
-      context.shared.keep(made, name, since: since, head: head.sequence)
-      return respond(made, moment)
+      return respond(made, isWhole ? moment : nil)
     }
     if found.isHeld { rights.await(for: self) }
     return try park(now)
@@ -151,13 +156,6 @@ final class Poll: Follower {
     return .respond(shared.response)
   }
 
-  /// Answers with what the present wave tells. Equal polls of the view get no answer for that: one that does
-  /// not wait is told what came since, too.
-  private func respondInWave(_ shared: SharedResponse) -> Outcome {
-    noteTold()
-    return .respond(shared.response)
-  }
-
   private func asked(_ moment: SharedAnswers.Moment) -> SharedAnswers.Asked? {
     aloneIdentity.flatMap { SharedAnswers.Asked($0, since: since, moment) }
   }
@@ -179,8 +177,9 @@ final class Poll: Follower {
     try end {
       switch wake {
       case .woken:
+        isWoken = true
         woken()
-        return try look(isLast: false, isWoken: true)
+        return try look(isLast: false)
       case .deadline, .shutdown: return try look(isLast: true)
       case .hungUp:
         unsubscribe()
@@ -223,7 +222,7 @@ enum EventsOverTime {
           guard !found.isEmpty || found.hasMore || isFar else { return .wait }
           guard follower.move(found) else { return try storing.begin(follower) }
           follower.settle(found)
-          if let wave = follower.wave, cursor.sequence < wave { follower.noteTold() }
+          if case .told = follower.turn(cursor) { follower.noteTold() }
           cursor = found.cursor
           guard !found.isEmpty else { return found.hasMore ? .more : .wait }
           try write(found.body, id: cursor.description, into: &buffer)

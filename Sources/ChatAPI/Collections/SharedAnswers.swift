@@ -6,10 +6,11 @@ import Platform
 
 /// Answers whose bytes are made once and given to several polls: those of one view, and those of views with
 /// equal answer keys, of whatever user. A poll gets a shared answer only after `Follower.admit`, and only if
-/// nothing that concerns its view was committed since the answer was made, or since its wave began (`Waves`).
+/// the answer has all that concerns the poll's view: up to the log's end or, during a wave, up to the wave's
+/// head (`Waves`).
 ///
-/// An answer is of use until the next commit. When the room is used up, answers from before the last commit
-/// are removed first; a removed answer is made again.
+/// An answer of one view is of use until the next commit. When the room is used up, answers from before the
+/// last commit are removed first; a removed answer is made again.
 final class SharedAnswers: Sendable {
   private struct Kept {
     let since: EventCursor
@@ -73,7 +74,7 @@ final class SharedAnswers: Sendable {
   /// polls would make its own, and fall behind further.
   private struct OfChannel {
     /// The most cursors with answers, and the most answers for each.
-    static let (most, mostEach) = (64, 4)
+    static let (most, mostEach) = (64, 8)
     private(set) var bySequence: [Int64: [Alike]] = [:]
 
     /// Keeps an answer, in the place of the oldest ones if there are too many. Returns by how many there are

@@ -35,7 +35,7 @@ extension CacheWriter {
   ) throws -> ChannelActivity {
     var record = record
     let lastMessage = record.lastMessage
-    let aheadTo = try messageAhead(record, of: key)
+    let aheadTo = try messageAhead(record)
     if aheadTo != nil { record.lastMessage = .absent }
     let channel = try storeShared(record, origin.source)
     // If no user of this cache is in the channel any more, its data will be deleted.
@@ -61,7 +61,7 @@ extension CacheWriter {
   /// Each member's own poll sees new messages before the worker has listed them, which it then does at once.
   /// Stored from the poll, they would be told to all members twice: as the channel's last message, and as
   /// messages. The member's own counts are stored as they came: only the upstream knows them.
-  private func messageAhead(_ record: ChannelRecord, of user: UserKey) throws -> Int64? {
+  private func messageAhead(_ record: ChannelRecord) throws -> Int64? {
     guard case .message(let message) = record.lastMessage,
       let channel = try reader.channelKey(of: record.url), try reader.isCrowded(channel),
       try reader.hasViews(channel),

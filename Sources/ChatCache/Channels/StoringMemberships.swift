@@ -388,7 +388,11 @@ extension CacheReader {
       """
       SELECT 1
       FROM event INDEXED BY event_by_channel
-      WHERE channel = ?1 AND seq > ?2 AND (user = ?3 OR user IS NULL) AND ?4 & (1 << kind)
+      WHERE channel = ?1 AND user IS NULL AND seq > ?2 AND ?4 & (1 << kind)
+      UNION ALL
+      SELECT 1
+      FROM event INDEXED BY event_by_channel
+      WHERE channel = ?1 AND user = ?3 AND seq > ?2 AND ?4 & (1 << kind)
       LIMIT 1
       """
     ) {

@@ -11,6 +11,7 @@ extension CacheWriter {
     for view in views {
       var change = Change(failure == nil ? .collectionAnswered : .collectionFailed, .apiResult)
       change.channel = channel
+      change.user = try reader.user(ofView: view)
       change.collection = view
       if let failure {
         var writer = JSONWriter()
@@ -24,6 +25,17 @@ extension CacheWriter {
         $0.bind(1, view)
         $0.bind(2, owes.rawValue)
       }
+    }
+  }
+}
+
+extension CacheReader {
+  /// The user who has that view open; nil: it has ended.
+  fileprivate func user(ofView view: String) throws -> UserKey? {
+    try db.first("SELECT user FROM collection WHERE id = ?1") {
+      $0.bind(1, view)
+    } _: {
+      UserKey($0.int64(0))
     }
   }
 }

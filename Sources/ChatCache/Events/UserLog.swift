@@ -134,9 +134,9 @@ extension CacheReader {
         SELECT e.seq
         FROM membership AS m
         CROSS JOIN channel AS c ON c.id = m.channel AND c.version > ?2
-        CROSS JOIN event AS e INDEXED BY event_of_channel
-          ON e.channel = m.channel AND e.user IS NULL AND e.collection IS NULL AND e.seq > ?2
-        WHERE m.user = ?1
+        CROSS JOIN event AS e INDEXED BY event_by_channel
+          ON e.channel = m.channel AND e.user IS NULL AND e.seq > ?2
+        WHERE m.user = ?1 AND e.collection IS NULL
         ORDER BY 1
         LIMIT ?3
       )
@@ -257,7 +257,13 @@ extension CacheReader {
         seq, at, kind, source, channel, user, collection, from_at, from_id, to_at, to_id,
         reference, detail
       FROM event INDEXED BY event_by_channel
-      WHERE channel = ?1 AND (user = ?2 OR user IS NULL) AND kind IN (4, 6)
+      WHERE channel = ?1 AND user = ?2 AND kind IN (4, 6)
+      UNION ALL
+      SELECT
+        seq, at, kind, source, channel, user, collection, from_at, from_id, to_at, to_id,
+        reference, detail
+      FROM event INDEXED BY event_by_channel
+      WHERE channel = ?1 AND user IS NULL AND kind IN (4, 6)
       ORDER BY seq DESC
       LIMIT 1
       """

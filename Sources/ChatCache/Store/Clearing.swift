@@ -43,7 +43,7 @@ extension CacheReader {
       """
       SELECT 1
       FROM event INDEXED BY event_by_channel
-      WHERE channel = ?1 AND seq > ?2 AND kind = ?3
+      WHERE channel = ?1 AND user IS NULL AND seq > ?2 AND kind = ?3
       LIMIT 1
       """
     ) {

@@ -64,7 +64,7 @@ enum Migration {
     Step(version: 27, scripts: [PackageResources.v027_upload_sql]),
     Step(version: 28, scripts: [PackageResources.v028_first_version_sql]),
     Step(version: 29, scripts: [PackageResources.v029_new_messages_sql]),
-    Step(version: 30, scripts: [PackageResources.v030_common_changes_sql]),
+    Step(version: 30, scripts: [PackageResources.v030_event_by_channel_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

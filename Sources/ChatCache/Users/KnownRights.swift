@@ -161,7 +161,7 @@ extension CacheReader {
       """
       SELECT 1
       FROM event INDEXED BY event_by_channel
-      WHERE channel = ?1 AND seq > ?2 AND user IS NULL AND kind IN (1, 2, 3)
+      WHERE channel = ?1 AND user IS NULL AND seq > ?2 AND kind IN (1, 2, 3)
       LIMIT 1
       """
     ) {
@@ -184,7 +184,7 @@ extension CacheReader {
         ON m.channel = e.channel
         AND (m.created_at, m.message_id) >= (e.from_at, e.from_id)
         AND (m.created_at, m.message_id) <= (e.to_at, e.to_id)
-      WHERE e.channel = ?1 AND e.seq > ?2 AND e.kind = 1 AND m.version > ?2
+      WHERE e.channel = ?1 AND e.user IS NULL AND e.seq > ?2 AND e.kind = 1 AND m.version > ?2
       """
     ) {
       $0.bind(1, view.channel.rawValue)

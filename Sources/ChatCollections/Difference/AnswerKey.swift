@@ -24,8 +24,8 @@ package struct AnswerKey: Sendable {
   /// All that the client knew, and all that it has afterwards. Views whose clients knew the same share them.
   private let shownBefore: ClientKnowledge<Int64>.Shown
   private let shownAfter: ClientKnowledge<Int64>.Shown
-  /// The users and views who are told something else between the two cursors, because the log names them.
-  private let others: (users: Set<UserKey>, views: Set<ExactText>)
+  /// The users and views that the log names between the two cursors.
+  private let named: (users: Set<UserKey>, views: Set<ExactText>)
 
   init(
     _ collection: MessageCollection, _ view: ChannelView, since: Int64, until: Int64,
@@ -41,13 +41,13 @@ package struct AnswerKey: Sendable {
     knew = diff.knew
     shownBefore = diff.shown
     shownAfter = diff.after
-    others = try diff.reader.toldAlone(in: collection.channel, after: since, upTo: until)
+    named = try diff.reader.named(in: collection.channel, after: since, upTo: until)
   }
 
   /// Whether the view gets the same answer. `own`: the channel as the view's user sees it. Changes nothing.
   package func matches(_ view: MessageCollection, _ own: ChannelView) -> Bool {
-    guard view.channel == channel, !others.users.contains(view.user),
-      !others.views.contains(ExactText(view.id)), view.request == request, own.isJoined,
+    guard view.channel == channel, !named.users.contains(view.user),
+      !named.views.contains(ExactText(view.id)), view.request == request, own.isJoined,
       own.channel == channel,
       own.floorAt == floorAt,
       !own.isOfItsOwn

@@ -255,23 +255,16 @@ package final class ChangeSubscriptions: Sendable {
   /// The number of subscriptions.
   package var count: Int { state.read { $0.count } }
 
-  /// A poll of the channel is told with the present wave.
-  package func told(in channel: ChannelKey) {
-    // The thread waits for the end of the wave.
-    if state.read({ $0.waves.told(in: channel) }) { state.update { _ in } }
+  /// Counts a poll of the channel as told, so that the present wave may end.
+  package func noteTold(in channel: ChannelKey) {
+    // Wakes the thread, because the wave ends earlier now.
+    if state.read({ $0.waves.noteTold(in: channel) }) { state.update { _ in } }
   }
 
-  /// Whether a poll with this cursor waits for the next wave of the channel: it was told with the present
-  /// one, and another is due.
-  package func awaitsWave(in channel: ChannelKey, after sequence: Int64) -> Bool {
-    guard hasWaves.load(ordering: .relaxed) else { return false }
-    return state.read { $0.waves.isFollowed(channel, after: sequence) }
-  }
-
-  /// The sequence of the change that began the channel's present wave; nil: there is none.
-  package func wave(in channel: ChannelKey) -> Int64? {
-    guard hasWaves.load(ordering: .relaxed) else { return nil }
-    return state.read { $0.waves.head(of: channel) }
+  /// What the channel's present wave means for a poll with this cursor.
+  package func turn(in channel: ChannelKey, after sequence: Int64) -> Waves.Turn {
+    guard hasWaves.load(ordering: .relaxed) else { return .free }
+    return state.read { $0.waves.turn(in: channel, after: sequence) }
   }
 
   private func wakeNextWaves() {
@@ -279,32 +272,34 @@ package final class ChangeSubscriptions: Sendable {
     wake(
       state.read { state in
         var topics: Set<Topics> = []
-        for channel in state.waves.end(at: now) {
-          topics.formUnion(ChangeSubscriptions.followers(of: channel, at: now, head, &state))
+        for channel in state.waves.takeEnded(at: now) {
+          topics.formUnion(ChangeSubscriptions.followers(of: channel, at: now, head, head, &state))
         }
         hasWaves.store(!state.waves.isEmpty, ordering: .relaxed)
         return topics
       })
   }
 
-  /// The topics of the channel's followers, if they are woken now.
+  /// The topics of the channel's followers, if the change with that sequence wakes them now. `head`: the
+  /// log's end.
   private static func followers(
-    of channel: ChannelKey, at now: UInt64, _ head: Int64, _ state: inout State
+    of channel: ChannelKey, at now: UInt64, _ sequence: Int64, _ head: Int64, _ state: inout State
   ) -> Set<Topics> {
-    guard let topics = state.byChannel[channel],
-      state.waves.begins(in: channel, followers: topics.count, at: now, head: head)
-    else { return [] }
-    return topics
+    guard let topics = state.byChannel[channel] else { return [] }
+    // Only polls of single views are told in waves.
+    let isWoken = state.waves.begin(
+      in: channel, followers: topics.count(where: \.isOfView), at: now, sequence: sequence, head: head)
+    return isWoken ? topics : []
   }
 
   private func announce(_ commit: Commit) {
-    let now = Clock.system.monotonicNanoseconds()
+    let (now, head) = (Clock.system.monotonicNanoseconds(), cache.cursor.sequence)
     let (direct, count) = state.read { state -> (Set<Topics>, Int) in
       // The link to the upstream changed, or the log is a new one and every cursor has ended (B52).
       if commit.isForAll || commit.cleared.isEverything { return (state.topics, state.byUser.count) }
       var topics: Set<Topics> = []
       for channel in commit.channels {
-        topics.formUnion(ChangeSubscriptions.followers(of: channel, at: now, commit.sequence, &state))
+        topics.formUnion(ChangeSubscriptions.followers(of: channel, at: now, commit.sequence, head, &state))
       }
       hasWaves.store(!state.waves.isEmpty, ordering: .relaxed)
       for member in commit.members { topics.formUnion(state.byMember[member] ?? []) }

@@ -19,25 +19,35 @@ package struct Waves: Sendable {
     package init() {}
   }
 
+  /// What the present wave of a chat means for a poll.
+  package enum Turn: Equatable, Sendable {
+    /// Nothing: there is no wave, or nothing came since the wave told the poll.
+    case free
+    /// The poll is told with the wave, and its answer ends at that sequence.
+    case told(upTo: Int64)
+    /// The wave told the poll, and the next one tells it what came since.
+    case waits
+  }
+
   private struct Wave {
-    /// The sequence of the change that began the wave.
+    /// The log's end when the wave began.
     let head: Int64
     let earliestEnd: UInt64
     /// A wave waits no longer for followers who may not come again.
     let latestEnd: UInt64
-    /// How many more followers are told before the wave may be over.
-    var expected: Int
-    /// Whether a change came since, for which the next wave begins.
-    var isFollowed = false
+    /// How many followers have yet to be told before the wave may end at `earliestEnd`.
+    var untold: Int
+    /// Whether a change came after the wave began. It begins the next wave.
+    var isNextDue = false
 
-    var end: UInt64 { expected > 0 ? latestEnd : earliestEnd }
+    var end: UInt64 { untold > 0 ? latestEnd : earliestEnd }
 
     init(head: Int64, at now: UInt64, followers: Int, _ settings: Settings) {
       let time = UInt64(followers) * settings.perFollower
       self.head = head
       earliestEnd = now + time
       latestEnd = now + 3 * time
-      expected = followers * 3 / 4
+      untold = followers * 3 / 4
     }
   }
 
@@ -50,13 +60,16 @@ package struct Waves: Sendable {
   var isEmpty: Bool { waves.isEmpty }
 
   /// The moment at which the next wave begins; nil: none is due.
-  var next: UInt64? { waves.values.lazy.filter(\.isFollowed).map(\.end).min() }
+  var next: UInt64? { waves.values.lazy.filter(\.isNextDue).map(\.end).min() }
 
-  /// Whether the channel's `followers` are woken now, at `now`, by a change with the sequence `head`. If not,
-  /// they are woken when the wave is over.
-  mutating func begins(in channel: ChannelKey, followers: Int, at now: UInt64, head: Int64) -> Bool {
+  /// Begins a wave of the channel for a change with that sequence, unless a wave is under way. Returns
+  /// whether the channel's `followers` are woken now, at `now`. If not, the present wave tells them the
+  /// change, or the next one does. `head`: the log's end.
+  mutating func begin(
+    in channel: ChannelKey, followers: Int, at now: UInt64, sequence: Int64, head: Int64
+  ) -> Bool {
     if let wave = waves[channel], now < wave.end {
-      waves[channel]?.isFollowed = true
+      if sequence > wave.head { waves[channel]?.isNextDue = true }
       return false
     }
     waves[channel] =
@@ -65,26 +78,25 @@ package struct Waves: Sendable {
   }
 
   /// Forgets the waves that are over. Returns the channels whose next wave begins.
-  mutating func end(at now: UInt64) -> [ChannelKey] {
+  mutating func takeEnded(at now: UInt64) -> [ChannelKey] {
     let over = waves.filter { $0.value.end <= now }
     for channel in over.keys { waves[channel] = nil }
-    return over.filter(\.value.isFollowed).map(\.key)
+    return over.filter(\.value.isNextDue).map(\.key)
   }
 
-  /// A follower of the channel is told with the present wave. True: the wave may be over now, and the next
-  /// one is due.
-  mutating func told(in channel: ChannelKey) -> Bool {
-    guard var wave = waves[channel], wave.expected > 0 else { return false }
-    wave.expected -= 1
+  /// A follower of the channel is told with the present wave. Returns whether this makes the next wave begin
+  /// earlier.
+  mutating func noteTold(in channel: ChannelKey) -> Bool {
+    guard var wave = waves[channel], wave.untold > 0 else { return false }
+    wave.untold -= 1
     waves[channel] = wave
-    return wave.expected == 0 && wave.isFollowed
+    return wave.untold == 0 && wave.isNextDue
   }
 
-  /// Whether another wave of the channel is due after the present one, which told a poll with this cursor.
-  func isFollowed(_ channel: ChannelKey, after sequence: Int64) -> Bool {
-    waves[channel].map { $0.isFollowed && sequence >= $0.head } ?? false
+  /// What the present wave of the channel means for a poll with this cursor.
+  func turn(in channel: ChannelKey, after sequence: Int64) -> Turn {
+    guard let wave = waves[channel] else { return .free }
+    if sequence < wave.head { return .told(upTo: wave.head) }
+    return wave.isNextDue ? .waits : .free
   }
-
-  /// The sequence of the change that began the present wave of the channel.
-  func head(of channel: ChannelKey) -> Int64? { waves[channel]?.head }
 }

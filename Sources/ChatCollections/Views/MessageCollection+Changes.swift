@@ -21,9 +21,9 @@ extension MessageCollection {
   {
     let view = try view(reader)
     try reader.requireKnownRights(in: view)
-    let log = try reader.changes(of: logged, after: since, limit: Self.changesLookedAt)
+    let log = try reader.changes(in: logScope, after: since, limit: Self.changesLookedAt)
     let answer = log.last {
-      $0.change.collection == id && $0.sequence <= viewContext.head
+      $0.sequence <= viewContext.head
         && ($0.change.kind == .collectionAnswered || $0.change.kind == .collectionFailed)
     }
     guard let change = answer?.change else { return nil }
@@ -56,7 +56,7 @@ extension MessageCollection {
       return try lost(reader, since, until, viewContext, collection)
     }
     try reader.requireKnownRights(in: view)
-    let log = try reader.changes(of: logged, after: since, limit: Self.changesLookedAt)
+    let log = try reader.changes(in: logScope, after: since, limit: Self.changesLookedAt)
     let isOfAll = try until == reader.lastChange()
     let connections = try reader.connectionChanges(of: user, after: since, upTo: until)
     // Beside other feeds the view ends where they end, and in a wave where the others of the wave end.
@@ -119,7 +119,7 @@ extension MessageCollection {
 
   /// Whether the log has the upstream's first answer to this view.
   private func isAnswered(_ log: [LoggedChange]) -> Bool {
-    log.contains { $0.change.kind == .collectionAnswered && $0.change.collection == id }
+    log.contains { $0.change.kind == .collectionAnswered }
   }
 
   /// Applies an answer's move of the window to the present window, which load calls may have moved meanwhile.
@@ -148,6 +148,8 @@ extension MessageCollection {
     _ reader: CacheReader, _ since: Int64, _ until: Int64, _ viewContext: ViewContext, _ collection: String?
   ) throws -> ViewAnswer {
     let isMany = collection != nil
+    // Beside other feeds the view ends where they end. Otherwise the loss is told at once, in a wave, too.
+    let until = isMany ? until : try reader.lastChange()
     let loss = try reader.loss(of: channel, for: user)
     if let loss, since < loss.sequence, loss.sequence <= until,
       try isMany || reader.elapsed(since: loss) < Self.lossMilliseconds

@@ -34,7 +34,7 @@ extension MessageCollection {
 
   /// Moves the window to its first page, unless it was moved meanwhile. The caller stores it afterwards.
   func takeUp(_ grown: LoadedRange, since before: LoadedRange) {
-    var change = Change(.collectionAnswered, .apiResult, channel: channel)
+    var change = Change(.collectionAnswered, .apiResult, channel: channel, user: user)
     change.collection = id
     withHeld { _ = $0.move(from: before, to: grown, because: change) }
   }

@@ -48,8 +48,12 @@ package final class MessageCollection: Sendable {
     }
   }
   let state: Guarded<State>
-  /// The view, as its log needs it.
-  package var logged: LoggedView { LoggedView(id, of: user, in: channel) }
+  /// Whether Perch knows all that a client with that cursor shows.
+  package func isShownKnown(at sequence: Int64) -> Bool {
+    state.withLock { $0.known.shown(at: sequence).isWhole }
+  }
+  /// What of the log the view reads.
+  package var logScope: LogScope { LogScope(view: id, of: user, in: channel) }
   /// The topics that requests for its events subscribe to.
   package let topics: ChangeSubscriptions.Topics
   /// The identity of the log that `channel` belongs to.

@@ -98,9 +98,6 @@ struct MessageDiff: ~Copyable {
   /// Tells the next change.
   mutating func tell(_ logged: LoggedChange) throws {
     let change = logged.change
-    guard change.user.map({ $0 == collection.user }) ?? true,
-      change.collection.map({ $0 == collection.id }) ?? true
-    else { return }
     switch change.kind {
     case .messages, .messageDeleted, .coverage, .tailConfirmed: break
     case .channel where change.readingMember != nil: break
@@ -264,8 +261,7 @@ struct MessageDiff: ~Copyable {
 
   /// Notes a stretch that is cut from the window. The client has its messages until it is told.
   private mutating func noteCut(_ change: Change) {
-    guard change.kind == .windowTrimmed, change.collection == collection.id, let stretch = change.stretch
-    else { return }
+    guard change.kind == .windowTrimmed, let stretch = change.stretch else { return }
     cut.append(stretch)
   }
 

@@ -71,7 +71,7 @@ import Testing
         isWhole: true, askedAt: before))
     #expect(try rows(plain, as: world.alice, world).visible == Array(1...9))
     let told = try world.cache.read { reader in
-      try reader.changes(in: try #require(try reader.channelKey(of: url)), after: before, limit: 100)
+      try reader.commonChanges(in: try #require(try reader.channelKey(of: url)), after: before, limit: 100)
     }
     let uncovered = told.filter { $0.change.kind == .coverage }.compactMap(\.change.stretch)
     for index in [4, 6] {
@@ -99,7 +99,7 @@ import Testing
     #expect(try rows(MessageQuery(), as: world.alice, version: first, world).all == [2, 6])
     #expect(try rows(MessageQuery(), as: world.alice, version: second, world).all == [4, 8])
     let told = try world.cache.read { reader in
-      try reader.changes(in: try #require(try reader.channelKey(of: url)), after: first - 1, limit: 9)
+      try reader.commonChanges(in: try #require(try reader.channelKey(of: url)), after: first - 1, limit: 9)
     }
     #expect(told.map(\.sequence) == [first, second])
     #expect(

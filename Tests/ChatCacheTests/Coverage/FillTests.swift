@@ -48,7 +48,7 @@ import Testing
 
     func told(since sequence: Int64) throws -> [LoggedChange] {
       try base.cache.read { reader in
-        try reader.changes(
+        try reader.commonChanges(
           in: try #require(try reader.channelKey(of: base.url)), after: sequence, limit: 1000)
       }
     }

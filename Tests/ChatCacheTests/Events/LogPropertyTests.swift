@@ -72,7 +72,7 @@ import Testing
       #expect(try reader.covers(cursor) == isWhole, "\(cursor)")
       guard isWhole else { return }
       for channel in Int64(1)...3 {
-        let changes = try reader.changes(in: ChannelKey(channel), after: cursor.sequence, limit: 10_000)
+        let changes = try reader.commonChanges(in: ChannelKey(channel), after: cursor.sequence, limit: 10_000)
         #expect(changes.map(\.sequence) == since.filter { $0.channel == channel }.map(\.sequence))
       }
     }

@@ -141,7 +141,8 @@ import Testing
     #expect(try world.tell([2]) == [last + 1])
     #expect(try world.cache.read { try $0.covers(before) }, "who was up to date before the restart goes on")
     #expect(
-      try world.cache.read { try $0.changes(in: ChannelKey(2), after: before.sequence, limit: 9) }.count == 1)
+      try world.cache.read { try $0.commonChanges(in: ChannelKey(2), after: before.sequence, limit: 9) }.count
+        == 1)
   }
 
   @Test("B53: starts of which the log tells nothing any more are forgotten with it")

@@ -42,23 +42,23 @@ import Testing
       func concerns(_ change: Change) -> Bool {
         change.collection ?? id == id && change.user ?? user == user
       }
-      let view = LoggedView(id, of: user, in: channel)
+      let view = LogScope(view: id, of: user, in: channel)
       try world.cache.read { reader in
         let read = log.filter {
           $0.sequence > since && $0.change.channel == channel && concerns($0.change)
         }.map(\.sequence)
-        let found = try reader.changes(of: view, after: since, limit: 1_000).map(\.sequence)
+        let found = try reader.changes(in: view, after: since, limit: 1_000).map(\.sequence)
         #expect(found == read, "\(id) of \(user) in \(channel) after \(since)")
-        #expect(try reader.changes(of: view, after: since, limit: 2).map(\.sequence) == Array(read.prefix(2)))
+        #expect(try reader.changes(in: view, after: since, limit: 2).map(\.sequence) == Array(read.prefix(2)))
         let between = log.filter { $0.sequence > since && $0.sequence <= until }
         let isConcerned = between.contains {
-          concerns($0.change) && ($0.change.collection != nil || $0.change.channel ?? channel == channel)
+          concerns($0.change) && $0.change.channel ?? channel == channel
         }
         #expect(
           try reader.concerns(view, after: since, upTo: until) == isConcerned,
           "\(id) of \(user) in \(channel) after \(since) to \(until)")
         let apart = between.filter { $0.change.channel == channel || $0.change.kind == .connection }
-        let told = try reader.toldAlone(in: channel, after: since, upTo: until)
+        let told = try reader.named(in: channel, after: since, upTo: until)
         #expect(
           told.users == Set(apart.filter { $0.change.collection == nil }.compactMap(\.change.user)))
         #expect(told.views == Set(apart.compactMap(\.change.collection).map { ExactText($0) }))

@@ -188,7 +188,7 @@ import Testing
     for _ in 0..<200 where try cache.read({ try $0.isEvicting() }) { usleep(10_000) }
     #expect(cache.usage.usedBytes <= cache.limit.lowMark)
     let told = try cache.read { reader in
-      try reader.changes(in: try reader.channelKey(of: ChannelURL("c0"))!, after: since, limit: 100)
+      try reader.commonChanges(in: try reader.channelKey(of: ChannelURL("c0"))!, after: since, limit: 100)
     }
     #expect(told.filter { $0.change.kind == .coverage }.count == 1)
     #expect(told.first { $0.change.kind == .coverage }?.change.stretch?.contains(Self.position(1)) == true)

@@ -169,7 +169,7 @@ final class EvictionWorld {
   /// The changes of a kind since a sequence of the log.
   func changes(_ kinds: Set<ChangeKind>, since sequence: Int64) throws -> [Change] {
     try cache.read { reader in
-      try channels.flatMap { try reader.changes(in: $0.key, after: sequence, limit: 10_000) }
+      try channels.flatMap { try reader.commonChanges(in: $0.key, after: sequence, limit: 10_000) }
         .map(\.change).filter { kinds.contains($0.kind) }
     }
   }

@@ -69,7 +69,7 @@ struct DamagedWorld {
   }
 
   func kinds(after sequence: Int64) throws -> [ChangeKind] {
-    try cache.read { try $0.changes(in: ChannelKey(1), after: sequence, limit: 100) }.map(\.change.kind)
+    try cache.read { try $0.commonChanges(in: ChannelKey(1), after: sequence, limit: 100) }.map(\.change.kind)
   }
 
   func close() { cache.close() }

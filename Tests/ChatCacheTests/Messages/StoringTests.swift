@@ -48,7 +48,7 @@ import Testing
     try world.list(around)
     #expect(try ids(world) == [1, 2, 3, 4, 5, 6, 7, 8] && doubted(world) == [5])
     func told() throws -> [String?] {
-      try world.cache.read { try $0.changes(in: ChannelKey(1), after: mark, limit: 10) }
+      try world.cache.read { try $0.commonChanges(in: ChannelKey(1), after: mark, limit: 10) }
         .filter { $0.change.kind == .messageDeleted }.map(\.change.reference)
     }
     #expect(try told().isEmpty)

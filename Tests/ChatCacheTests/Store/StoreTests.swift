@@ -129,7 +129,7 @@ import Testing
       $0.count == 20 ? $0 : nil
     }
     #expect(all?.filter { $0 }.count == 16)
-    #expect(try cache.read { try $0.changes(in: channel, after: 0, limit: 100).count } == 16)
+    #expect(try cache.read { try $0.commonChanges(in: channel, after: 0, limit: 100).count } == 16)
   }
 
   @Test("Writers that wait together share one commit, and each sees what it wrote")
@@ -151,7 +151,7 @@ import Testing
       }
     }
     for thread in threads { thread.join() }
-    #expect(try cache.read { try $0.changes(in: .init(1), after: 0, limit: 1000).count } == 400)
+    #expect(try cache.read { try $0.commonChanges(in: .init(1), after: 0, limit: 1000).count } == 400)
     #expect(commits.withLock { $0 } < 400, "every write had a commit of its own")
   }
 
@@ -179,7 +179,7 @@ import Testing
     for thread in threads { thread.join() }
     let bad = (0..<16).map { number in (0..<25).count { (number + $0).isMultiple(of: 10) } }.reduce(0, +)
     #expect(failures.withLock { $0 } == bad)
-    #expect(try cache.read { try $0.changes(in: .init(1), after: 0, limit: 1000).count } == 400 - bad)
+    #expect(try cache.read { try $0.commonChanges(in: .init(1), after: 0, limit: 1000).count } == 400 - bad)
     #expect(commits.withLock { $0 } < (400 - bad) / 4, "the writers did not share their commits")
   }
 
@@ -230,7 +230,7 @@ import Testing
     #expect(commit?.channels == [ChannelKey(3)] && commit?.isForAll == false)
     #expect(commit?.users == [UserKey(4), UserKey(5)] && commit?.collections == ["view"])
     #expect(commit?.members == [Member(channel: ChannelKey(7), user: UserKey(5))])
-    let change = try cache.read { try $0.changes(in: .init(3), after: 0, limit: 10) }.first?.change
+    let change = try cache.read { try $0.commonChanges(in: .init(3), after: 0, limit: 10) }.first?.change
     #expect(change?.stretch?.upperBound == Position(createdAt: 9, messageID: 2))
   }
 
