@@ -2,6 +2,7 @@
 """The chat page and long histories: back through gaps, a huge gap, many messages at once."""
 
 import unittest
+from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import TimeoutError, expect
 
@@ -79,7 +80,7 @@ class Histories:
         page = self.page_of(channel=room)
         self.sees(page, "t1 from bob")
         self.world.cut()
-        expect(page.locator("#banner")).to_be_visible()
+        self.sees_loss(page)
         status, _ = self.world.here("alice", "DELETE", f"/v1/channels/{room}/cache")
         for number in range(40, 60):
             self.world.say(room, f"t{number} meanwhile")
@@ -94,7 +95,7 @@ class Histories:
             page = self.page_of(channel=room)
             self.sees(page, "t11 from bob")
             self.world.cut()
-            expect(page.locator("#banner")).to_be_visible()
+            self.sees_loss(page)
             for number in range(100, 450):
                 self.world.say(room, f"t{number} meanwhile")
             self.world.mend()
@@ -124,6 +125,42 @@ class Histories:
                 page.locator("dialog button", has_text="Jump to the newest").click()
                 self.sees(page, "t449 meanwhile")
             page.close()
+
+    def test_a_lost_chat_server_is_shown_while_all_else_is_held_back(self):
+        room = self.world.channel(("alice", "bob"), messages=2)
+
+        def connects(route):
+            # The user's feed begins after a change that the views do not have yet.
+            self.world.say(room, "t2 later")
+            self.world.until(lambda: "t2 later" in self.texts_here(room))
+            route.continue_()
+
+        def polls(route):
+            # So Perch answers while the user's rights are not known: the connection alone, and the cursor stays.
+            end = route.fetch().json()["cursor"].split(".")
+            since = parse_qs(urlsplit(route.request.url).query)["since"][0].split(".")
+            self.assertLess(int(since[2]), int(end[2]))
+            lost = {"type": "connection.changed", "connection": {"state": "offline", "link": "unreachable"}}
+            route.fulfill(json={"events": [lost], "cursor": ".".join(since[:3] + end[2:3]), "has_more": False})
+
+        self.context.route("**/v1/connection", connects, times=1)
+        self.context.route("**/v1/events?*wait=0", polls, times=1)
+        page = self.page_of(channel=room)
+        expect(page.locator("#banner")).to_contain_text("chat server")
+        self.sees(page, "t2 later")
+
+    def sees_loss(self, page):
+        """Somebody sees that the chat server cannot be reached."""
+        try:
+            expect(page.locator("#banner")).to_be_visible()
+        except AssertionError as error:
+            asked = page.evaluate("""performance.getEntriesByType("resource").slice(-12)
+              .map(({ name, startTime, responseEnd }) => `${startTime | 0}-${responseEnd | 0} ${name}`)""")
+            raise AssertionError(f"{self.world.here('alice', 'GET', '/v1/connection')} {asked}") from error
+
+    def texts_here(self, room):
+        found = self.world.here("alice", "GET", f"/v1/channels/{room}/messages?limit=5")[1]
+        return [message.get("message") for message in found["items"]]
 
     def test_new_messages_are_told_while_one_reads_above(self):
         room = self.world.channel(("alice", "bob"), messages=45)

@@ -19,6 +19,8 @@ const batchListeners = [], stateListeners = [];
 // Of the leading tab: what the other tabs follow, and the stream.
 const others = new Map();
 let channel, isLeading = false, stream = null, userCursor = "now";
+// The sequence up to which this tab knows the user's connection.
+let connectionAt = 0;
 let connectFeed, connecting = null;
 
 /** `isOpen`: whether Perch answers. `isLeading`: whether this tab has the stream. */
@@ -42,7 +44,13 @@ export function startFeed(connect) {
 async function start() {
   connecting ??= connectFeed().finally(() => { connecting = null; });
   const cursor = await connecting;
-  if (userCursor === "now" || (cursor !== "now" && isAfter(cursor, userCursor))) userCursor = cursor;
+  if (userCursor === "now" || (cursor !== "now" && isAfter(cursor, userCursor))) moveUserTo(cursor);
+}
+
+/** The user's feed, and what this tab knows of the connection, go on from that cursor. */
+function moveUserTo(cursor) {
+  userCursor = cursor;
+  connectionAt = connectionOf(cursor);
 }
 
 /** Of a user's tabs one leads at a time. */
@@ -123,10 +131,16 @@ function hearTab(message) {
 
 /** Passes a batch to listeners and followers. */
 function take({ ids, events, cursor }) {
+  let heard = [];
   if (isAfter(cursor, userCursor)) {
-    userCursor = cursor;
-    if (events.length) batchListeners.forEach((listener) => listener(events));
+    heard = events;
+    moveUserTo(cursor);
+  } else if (connectionOf(cursor) > connectionAt) {
+    // Perch holds messages back, and tells the connection alone: the rest of the cursor stays where it was.
+    heard = events.filter(({ type }) => type === "connection.changed");
+    connectionAt = connectionOf(cursor);
   }
+  if (heard.length) batchListeners.forEach((listener) => listener(heard));
   for (const id of ids) {
     const follower = followed.get(id);
     if (!follower || !isAfter(cursor, follower.cursor)) continue;
@@ -147,6 +161,12 @@ function become(isOpen) {
   if (feed.isOpen === isOpen) return;
   feed.isOpen = isOpen;
   stateListeners.forEach((listener) => listener());
+}
+
+/** The sequence up to which a client with that cursor knows its connection. */
+function connectionOf(cursor) {
+  const [, , sequence = 0, connection = sequence] = cursor.split(".");
+  return +connection;
 }
 
 /** Whether cursor `a` lies after `b`: `epoch.run.sequence` and maybe `.connection`. In another epoch all is new. */
@@ -180,7 +200,7 @@ async function lead() {
 }
 
 async function loseAll({ status }) {
-  if (status === 410) userCursor = "now";
+  if (status === 410) moveUserTo("now");
   others.clear();
   tell({ kind: "lost" });
 }
