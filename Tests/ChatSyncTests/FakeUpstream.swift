@@ -54,6 +54,15 @@ final class FakeUpstream: Upstream {
     var lists: [UserID: [Importance]] = [:]
     /// The number of calls for single channels.
     var channelCalls = 0
+    /// How many read positions each channel has, and whether polls may leave them out.
+    var positions: [ChannelURL: Int] = [:]
+    var leavesPositionsOut = true
+    /// Whether a poll that leaves them out is refused.
+    var refusesPollsWithout = false
+    /// The polls of each user, by whether read positions were asked for.
+    var polls: [UserID: [Bool]] = [:]
+    /// Calls for a single channel are refused.
+    var isChannelBroken = false
     /// Pages of channels and changelogs fail while single channels do not.
     var isListingBroken = false
     /// Tokens of earlier generations are forgotten.
@@ -171,13 +180,18 @@ final class FakeUpstream: Upstream {
     }
   }
 
-  private static func record(_ url: ChannelURL, _ channel: Channel, _ user: UserID?) -> ChannelRecord {
+  private static func record(
+    _ url: ChannelURL, _ channel: Channel, _ user: UserID?, positions: Int? = nil
+  ) -> ChannelRecord {
+    let receipts = positions.map { count in
+      ReadReceipts(Dictionary(uniqueKeysWithValues: (0..<count).map { (ExactText("reader\($0)"), 7) }))
+    }
     let isMember = user.map { channel.members.contains($0) } ?? false
     return ChannelRecord(
       url: url, name: url.text, customType: "", createdAt: 1, isDistinct: false, isPublic: false,
       isSuper: false,
       isFrozen: false, memberCount: 1, joinedMemberCount: 1, body: [],
-      lastMessage: channel.messages.last.map { .message(record($0)) } ?? .none, readReceipts: nil,
+      lastMessage: channel.messages.last.map { .message(record($0)) } ?? .none, readReceipts: receipts,
       metadata: nil,
       members: nil,
       membership: MembershipRecord(
@@ -235,9 +249,13 @@ final class FakeUpstream: Upstream {
   }
 
   func channelChanges(
-    of user: UserID, since: ChangesSince, _ importance: Importance
+    of user: UserID, since: ChangesSince, hasPositions: Bool, _ importance: Importance
   ) async throws -> UpstreamChanges<ChannelRecord, ChannelURL> {
     try await ask { state in
+      state.polls[user, default: []].append(hasPositions)
+      if !hasPositions, state.refusesPollsWithout {
+        throw UpstreamError.rejection(code: 400111, message: "show_read_receipt")
+      }
       if state.failing.contains(user) { throw UpstreamError.unreadable(reason: "nonsense") }
       if state.lacks.contains(.channelChangelog) {
         throw UpstreamError.rejection(code: 400108, message: "no")
@@ -250,7 +268,11 @@ final class FakeUpstream: Upstream {
       let urls = Set(page.filter { $0.user == user }.map(\.url))
       let mine = urls.filter { state.channels[$0]?.members.contains(user) ?? false }
       return UpstreamChanges(
-        updated: mine.map { FakeUpstream.record($0, state.channels[$0]!, user) },
+        updated: mine.map {
+          let isTold = hasPositions || !state.leavesPositionsOut
+          return FakeUpstream.record(
+            $0, state.channels[$0]!, user, positions: isTold ? state.positions[$0] : nil)
+        },
         deleted: Array(urls.subtracting(mine)),
         hasMore: start + page.count < state.log.count, next: state.token(start + page.count), unreadable: 0
       )
@@ -260,8 +282,9 @@ final class FakeUpstream: Upstream {
   func channel(_ url: ChannelURL, as user: UserID?, _ importance: Importance) async throws -> ChannelRecord {
     try await ask { state in
       state.channelCalls += 1
+      if state.isChannelBroken { throw UpstreamError.rejection(code: 400105, message: "broken") }
       guard let channel = state.channels[url] else { throw FakeUpstream.gone }
-      return FakeUpstream.record(url, channel, user)
+      return FakeUpstream.record(url, channel, user, positions: state.positions[url])
     }
   }
 

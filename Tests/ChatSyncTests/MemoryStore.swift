@@ -47,6 +47,10 @@ final class MemoryStore: SyncStore {
     var answered: [String: Int] = [:]
     var refused: [String: Int] = [:]
     var notes: [Webhook.Note] = []
+    /// The channels that many users of the cache are in.
+    var crowded: Set<ChannelURL> = []
+    /// The notes that were there whenever a changelog's token was stored.
+    var notesAtTokens: [[Webhook.Note]] = []
     var sources: [ChangeSource] = []
     var hasRoom = true
     /// The users to whom nothing new is shown, with the sequence up to which they are.
@@ -115,6 +119,7 @@ final class MemoryStore: SyncStore {
       if case .changelog(let deleted, let next, _) = origin {
         for url in deleted { state.users[user]?.channels[url] = nil }
         if let next { state.users[user]?.token = next }
+        state.notesAtTokens.append(state.notes)
       }
       return channels.map { record in
         let before = state.users[user]?.channels[record.url] ?? 0
@@ -163,6 +168,7 @@ final class MemoryStore: SyncStore {
   func removeMembership(of user: UserID, in url: ChannelURL, _ source: ChangeSource) async throws {
     state.withLock { $0.users[user]?.channels[url] = nil }
   }
+  func isCrowded(_ url: ChannelURL) throws -> Bool { state.withLock { $0.crowded.contains(url) } }
   func connectedMembers(of url: ChannelURL, atMost most: Int) throws -> [UserID] {
     state.withLock { state in
       state.users.filter { $0.value.channels[url] != nil && !$0.value.isStopped && !$0.value.isClosed }

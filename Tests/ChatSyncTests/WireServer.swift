@@ -68,7 +68,8 @@ struct WireServer {
       return
         "{\"channels\":[\(page.items.map(json).joined(separator: ","))],\"next\":\"\(page.next ?? "")\",\"ts\":0}"
     case ("users", _, "changelogs"):
-      let changes = try await fake.channelChanges(of: UserID(path[1]), since: since, .open)
+      let changes = try await fake.channelChanges(
+        of: UserID(path[1]), since: since, hasPositions: query["show_read_receipt"] != "false", .open)
       let deleted = changes.deleted.map { "\"\($0.text)\"" }.joined(separator: ",")
       return "{\"updated\":[\(changes.updated.map(json).joined(separator: ","))],\"deleted\":[\(deleted)],"
         + "\"has_more\":\(changes.hasMore),\"next\":\"\(changes.next?.text ?? "")\"}"

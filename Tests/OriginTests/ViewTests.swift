@@ -69,6 +69,9 @@ import Testing
     let receipt = page["updated"]?.items.first?["read_receipt"]?["alice"]?.integer ?? 0
     let own = try view(wire, "alice")["user_last_read"]?.integer
     #expect(receipt == own && receipt > 0)
+    let without = try wire.get(
+      "/v3/users/bob/my_group_channels/changelogs?change_ts=0&show_read_receipt=false")
+    #expect(without["updated"]?.items.isEmpty == false && without["updated"]?.items[0]["read_receipt"] == nil)
   }
 
   @Test("a distinct channel of the same members is the same channel, in any order of them")

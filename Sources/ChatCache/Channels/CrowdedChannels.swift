@@ -38,6 +38,11 @@ extension CacheReader {
     } ?? false
   }
 
+  /// The same by the channel's url.
+  package func isCrowded(_ url: ChannelURL) throws -> Bool {
+    try channelKey(of: url).map { try isCrowded($0) } ?? false
+  }
+
   /// Whether the channel has more members here than `most`.
   package func hasMoreMembers(_ channel: ChannelKey, than most: Int) throws -> Bool {
     try db.first(

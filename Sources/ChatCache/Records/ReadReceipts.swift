@@ -10,6 +10,9 @@ package struct ReadReceipts: Sendable, Equatable, ExpressibleByDictionaryLiteral
   /// Equal for answers with equal positions, in whatever order.
   package private(set) var digest: Int64 = 0
 
+  /// How many positions there are.
+  package var count: Int { items.count }
+
   /// The positions of these users.
   package init(dictionaryLiteral items: (ExactText, Int64)...) {
     self.init(Dictionary(uniqueKeysWithValues: items))

@@ -60,6 +60,8 @@ struct UserWork: Sendable {
   var waitAfterLostToken: Backoff?
   /// The upstream's last reason for refusing the user.
   var denial: UpstreamError?
+  /// Whether the last poll told of crowded channels alone: the next one leaves out read positions.
+  var isInCrowds = false
   /// Polls since the upstream was last asked about the user itself.
   var polls = 0
   /// After so many polls the upstream is asked about the user: it may answer polls of a user whom it

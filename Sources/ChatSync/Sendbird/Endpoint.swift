@@ -52,24 +52,27 @@ struct Endpoint: Sendable, Equatable {
       query: [
         ("order", order == .lastMessage ? "latest_last_message" : "chronological"), ("limit", "\(limit)"),
         ("hidden_mode", "all"), ("member_state_filter", "all"),
-      ] + channelParts)
+      ] + channelParts())
     if let token { endpoint.query.append(("token", token)) }
     return endpoint
   }
 
-  private static let channelParts: [(name: String, value: String)] = [
-    ("show_member", "true"), ("show_empty", "true"), ("show_frozen", "true"), ("show_metadata", "true"),
-    ("show_read_receipt", "true"), ("show_delivery_receipt", "false"),
-  ]
+  /// What an answer tells of each channel. `hasPositions`: the read positions of its members, too.
+  private static func channelParts(hasPositions: Bool = true) -> [(name: String, value: String)] {
+    [
+      ("show_member", "true"), ("show_empty", "true"), ("show_frozen", "true"), ("show_metadata", "true"),
+      ("show_read_receipt", hasPositions ? "true" : "false"), ("show_delivery_receipt", "false"),
+    ]
+  }
 
-  static func channelChanges(of user: UserID, since: ChangesSince) -> Endpoint {
+  static func channelChanges(of user: UserID, since: ChangesSince, hasPositions: Bool) -> Endpoint {
     Endpoint(
       path: "/v3/users/\(segment(user.text))/my_group_channels/changelogs",
-      query: [start(since), ("limit", "100")] + channelParts)
+      query: [start(since), ("limit", "100")] + channelParts(hasPositions: hasPositions))
   }
 
   static func channel(_ url: ChannelURL, as user: UserID?) -> Endpoint {
-    var endpoint = Endpoint(path: "/v3/group_channels/\(segment(url.text))", query: channelParts)
+    var endpoint = Endpoint(path: "/v3/group_channels/\(segment(url.text))", query: channelParts())
     if let user { endpoint.query.append(("user_id", user.text)) }
     return endpoint
   }

@@ -148,6 +148,8 @@ extension CacheStore {
   package func removeMembership(of user: UserID, in url: ChannelURL, _ source: ChangeSource) async throws {
     try await write { try $0.removeMembership(of: user, in: url, source) }
   }
+  /// Whether so many users of the cache are in the channel that a message changes no membership.
+  package func isCrowded(_ url: ChannelURL) throws -> Bool { try cache.read { try $0.isCrowded(url) } }
   /// The connected users who are members.
   package func connectedMembers(of url: ChannelURL, atMost most: Int) throws -> [UserID] {
     try cache.read { try $0.connectedMembers(of: url, atMost: most) }

@@ -82,6 +82,8 @@ package protocol SyncStore: Sendable {
   func isSynced(_ user: UserID) throws -> Bool
   /// The user is no member any more (B69).
   func removeMembership(of user: UserID, in url: ChannelURL, _ source: ChangeSource) async throws
+  /// Whether so many users of the cache are in the channel that a message changes no membership.
+  func isCrowded(_ url: ChannelURL) throws -> Bool
   /// The connected users who are members, at most `most`.
   func connectedMembers(of url: ChannelURL, atMost most: Int) throws -> [UserID]
   /// The user's channels after that one, in the order of their keys, at most `limit`.

@@ -81,7 +81,7 @@ extension SyncWorker {
     let changes: UpstreamChanges<ChannelRecord, ChannelURL>
     let asked = ChannelRecord.Asked(sequence: store.mark())
     do {
-      changes = try await upstream.channelChanges(of: user, since: since, .open)
+      changes = try await askForChanges(of: user, since: since)
     } catch {
       guard let error = error as? UpstreamError else { throw error }
       if error.deniesCapability, plan.capabilities[.channelChangelog] != true {

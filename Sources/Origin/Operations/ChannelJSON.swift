@@ -6,6 +6,7 @@ struct ChannelJSON {
   /// The user as whom the channel is shown; nil: as no user.
   var viewer: String?
   var areMembersShown = false
+  var areReadPositionsShown = true
   var isMetadataShown = false
   var isMetaarrayShown = false
   /// The base url of files that this server serves.
@@ -20,6 +21,7 @@ struct ChannelJSON {
     base = asked.base
     capabilities = asked.capabilities
     areMembersShown = try asked.arguments.flag("show_member")
+    areReadPositionsShown = try asked.arguments.flag("show_read_receipt", default: true)
     isMetadataShown = try asked.arguments.flag("show_metadata")
     isMetaarrayShown = try asked.arguments.flag("include_sorted_metaarray_in_last_message")
   }
@@ -75,6 +77,7 @@ struct ChannelJSON {
       stored: #"{"message_survival_seconds":-1,"is_triggered_by_message_read":false}"#)
     json.field("sms_fallback", stored: #"{"wait_seconds":-1,"exclude_user_ids":[]}"#)
     if isMetadataShown { json.field("metadata", stored: channel.metadata) }
+    guard areReadPositionsShown else { return }
     json.name("read_receipt")
     json.beginObject()
     try writeReadPositions(channel.id, db, to: &json)

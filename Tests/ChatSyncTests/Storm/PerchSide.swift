@@ -26,6 +26,7 @@ final class PerchSide {
     pace.verify = 300
     pace.requestsPerSecond = 0
     pace.prefetchRate = 0
+    pace.mostPositions = 0
     pace.prefetchMessages = 150
     pace.webhookNoteDelay = 20
     pace.maximumBackoff = 200

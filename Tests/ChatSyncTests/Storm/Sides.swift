@@ -10,14 +10,15 @@ struct Sides {
   let there: OriginSide
   let here: PerchSide
 
-  init(messages: Int, pace: Pace = PerchSide.pace, hasWebhooks: Bool = false) throws {
+  /// `seed`: a multiple of four makes every channel crowded.
+  init(messages: Int, pace: Pace = PerchSide.pace, hasWebhooks: Bool = false, seed: Int = 3) throws {
     there = try OriginSide(hasWebhooks: hasWebhooks)
     try there.makeChannel("c0", ["alice", "bob", "carol"])
     // Twelve messages share each millisecond, so that there are ties.
     for number in 0..<messages {
       there.send("c0", "old \(number)", at: 1_700_000_000_000 + Int64(number / 12))
     }
-    here = try PerchSide(there.url, pace: pace)
+    here = try PerchSide(there.url, pace: pace, seed: seed)
   }
 
   /// Starts, connects, opens a view on the newest end and waits for its first answer.

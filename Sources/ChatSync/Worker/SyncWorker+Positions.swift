@@ -1,0 +1,47 @@
+import ChatCache
+import ChatModel
+
+// A crowded channel has as many read positions as members. If each member's poll brought them, a room would
+// cost the square of its members. So these polls leave them out, and a refresh of the channel, at most once a
+// second, brings them for all members.
+extension SyncWorker {
+  /// Asks for the changes of the user's channels: without read positions if the poll before told of crowded
+  /// channels alone. If another channel changed, asks again with them.
+  func askForChanges(
+    of user: UserID, since: ChangesSince
+  ) async throws -> UpstreamChanges<ChannelRecord, ChannelURL> {
+    let wasInCrowds = plan.users[user]?.isInCrowds ?? false
+    // If this fails, the next poll asks for all.
+    plan.users[user]?.isInCrowds = false
+    var isRefused = false
+    if wasInCrowds {
+      do {
+        let changes = try await upstream.channelChanges(of: user, since: since, hasPositions: false, .open)
+        if try changes.updated.allSatisfy({ try $0.readReceipts != nil || store.isCrowded($0.url) }) {
+          try await notePositions(of: changes.updated)
+          plan.users[user]?.isInCrowds = true
+          return changes
+        }
+      } catch UpstreamError.rejection {
+        isRefused = true
+      }
+    }
+    let changes = try await upstream.channelChanges(of: user, since: since, hasPositions: true, .open)
+    needsPositions = needsPositions || isRefused
+    let isInCrowds = try changes.updated.allSatisfy {
+      try ($0.readReceipts?.count ?? 0) > plan.pace.mostPositions && store.isCrowded($0.url)
+    }
+    plan.users[user]?.isInCrowds = isInCrowds && !changes.updated.isEmpty && !needsPositions
+    return changes
+  }
+
+  /// Makes a refresh due for each of the channels whose positions an answer left out. The note is stored
+  /// before the changelog's token, so that a stop in between loses none.
+  private func notePositions(of channels: [ChannelRecord]) async throws {
+    let urls = channels.lazy.filter { $0.readReceipts == nil }.map(\.url)
+    let notes = urls.filter { !(self.plan.channels[$0]?.isRefreshDue ?? false) }
+      .map { Webhook.Note(kind: .channel, channel: $0, source: .read) }
+    guard !notes.isEmpty else { return }
+    try take(try await store.note(Array(notes)))
+  }
+}
