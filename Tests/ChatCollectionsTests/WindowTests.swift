@@ -212,6 +212,25 @@ import Testing
     }
   }
 
+  @Test("B9: what two clients of one view have is unknown at a cursor at which they do not have the same")
+  func twoClients() {
+    var known = ClientKnowledge<Int>()
+    func answered(_ sequence: Int64, _ versions: [Int: Int64]) {
+      known.oneAnswered(at: sequence, ClientKnowledge.Shown(all: versions))
+    }
+    answered(1, [7: 1])
+    answered(2, [7: 1, 8: 2])
+    answered(1, [7: 1])
+    #expect(known.shown(at: 1).isWhole && known.shown(at: 2).isWhole)
+    answered(2, [7: 1])
+    #expect(!known.shown(at: 2).isWhole && known.knowledge(of: 8, at: 2) == .unknown)
+    answered(2, [7: 1, 8: 2])
+    #expect(known.knowledge(of: 8, at: 2) == .unknown, "the others still have something else")
+    #expect(known.shown(at: 1).isWhole)
+    answered(3, [7: 1])
+    #expect(known.shown(at: 3).isWhole)
+  }
+
   @Test("B17: what a load call answered counts as known at every remembered cursor")
   func loaded() {
     var known = ClientKnowledge<Int>()

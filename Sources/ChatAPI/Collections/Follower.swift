@@ -220,18 +220,36 @@ class Follower {
     }
   }
 
-  /// Whether the other view's answer lacks what concerns this view and came after it, up to `end`.
+  /// Whether the other view's answer lacks what concerns this view and came after it, up to `end`, or what
+  /// came since for this view's user alone: a message that was withheld from its sender when the answer was
+  /// made may be shown by now.
   private func lacks(_ key: AnswerKey, of view: MessageCollection, upTo end: Int64) throws -> Bool {
-    guard end > key.until else { return false }
-    return try context.route.cache.read { try $0.concerns(view.logScope, after: key.until, upTo: end) }
+    try context.route.cache.read { reader in
+      try reader.concerns(view.logScope, after: key.until, upTo: end)
+        || end < .max && reader.hasOwn(view.logScope, after: key.until)
+    }
   }
 
-  /// What the present wave of the chat means for a poll with this cursor. A client of which Perch does not
-  /// know all that it shows is told everything at once: after that Perch knows it.
-  final func turn(_ since: EventCursor) -> Waves.Turn {
+  /// What the present wave of the chat means for a poll with this cursor.
+  ///
+  /// A client of which Perch does not know all that it shows is told everything at once: after that Perch
+  /// knows it. So is another client of a view that was told with the wave: it may show something else. And so
+  /// is one for whose user alone something came that the wave does not tell.
+  final func turn(_ since: EventCursor) throws -> Waves.Turn {
     guard let view = alone else { return .free }
     let turn = context.collections.subscriptions.turn(in: view.channel, after: since.sequence)
-    return turn == .free || view.isShownKnown(at: since.sequence) ? turn : .free
+    var end = since.sequence
+    switch turn {
+    case .free: return .free
+    case .told(let head) where view.isShownKnown(at: head): return .free
+    case .told(let head): end = head
+    case .waits: break
+    }
+    guard view.isShownKnown(at: since.sequence) else { return .free }
+    let hasOwn = try context.run {
+      try context.route.cache.read { try $0.hasOwn(view.logScope, after: end) }
+    }
+    return hasOwn ? .free : turn
   }
 
   /// Counts the poll as told with the present wave of the chat.

@@ -96,7 +96,7 @@ final class Poll: Follower {
     let now = Clock.system.monotonicNanoseconds()
     let mayWait = !isLast && now < endsAt
     var end: Int64?
-    switch mayWait ? turn(since) : .free {
+    switch mayWait ? try turn(since) : .free {
     case .told(let sequence): end = sequence
     case .waits where !isWoken: return try park(now)
     case .waits, .free: if mayWait, try isUpToDate(since) { return try park(now) }
@@ -221,8 +221,8 @@ enum EventsOverTime {
           let isFar = found.cursor.sequence - cursor.sequence > mostLookedAtAgain
           guard !found.isEmpty || found.hasMore || isFar else { return .wait }
           guard follower.move(found) else { return try storing.begin(follower) }
+          if case .told = try follower.turn(cursor) { follower.noteTold() }
           follower.settle(found)
-          if case .told = follower.turn(cursor) { follower.noteTold() }
           cursor = found.cursor
           guard !found.isEmpty else { return found.hasMore ? .more : .wait }
           try write(found.body, id: cursor.description, into: &buffer)

@@ -99,7 +99,7 @@ extension CacheReader {
     guard cursor.epoch == log.epoch.load(ordering: .relaxed) else { return false }
     guard try cursor.sequence >= oldestKept() - 1 else { return false }
     guard let end = try end(of: cursor.run) else { return false }
-    return cursor.sequence <= end
+    return try cursor.sequence <= end && cursor.connection <= lastChange()
   }
 
   /// The last sequence of a run so far; nil: the log knows no such run.

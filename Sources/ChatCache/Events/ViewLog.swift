@@ -27,6 +27,9 @@ package struct LogScope: Sendable {
 
   /// Whether the view may tell something because of the change: the same, or one of no channel.
   fileprivate func mayTell(_ change: Change) -> Bool { change.channel ?? channel == channel && names(change) }
+
+  /// Whether the view alone, or views of its user alone, may tell something because of the change.
+  fileprivate func isOwn(_ change: Change) -> Bool { change.user != nil && mayTell(change) }
 }
 
 extension CacheReader {
@@ -97,6 +100,26 @@ extension CacheReader {
       scope.bind(to: $0)
       $0.bind(4, sequence)
       $0.bind(5, end)
+    } _: {
+      $0.bool(0)
+    } ?? true
+  }
+
+  /// Whether a view of that scope may tell something because of a change after `sequence` that other users'
+  /// views do not tell.
+  package func hasOwn(_ scope: LogScope, after sequence: Int64) throws -> Bool {
+    if let tail = try tail(after: sequence) { return tail.contains { scope.isOwn($0.change) } }
+    return try db.first(
+      """
+      SELECT EXISTS (
+        SELECT 1
+        FROM event INDEXED BY event_by_user
+        WHERE user = ?2 AND seq > ?4 AND coalesce(channel, ?1) = ?1 AND coalesce(collection, ?3) = ?3
+      )
+      """
+    ) {
+      scope.bind(to: $0)
+      $0.bind(4, sequence)
     } _: {
       $0.bool(0)
     } ?? true

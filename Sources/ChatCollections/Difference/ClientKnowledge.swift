@@ -129,6 +129,13 @@ package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
     last = Moment(sequence: sequence, shown: shown)
   }
 
+  /// The same where several clients may have one cursor and not the same. Then what any of them has at that
+  /// cursor is not known any more.
+  package mutating func oneAnswered(at sequence: Int64, _ shown: Shown) {
+    let known = last?.sequence == sequence ? last : earlier?.sequence == sequence ? earlier : nil
+    answered(at: sequence, known.map { $0.shown == shown } ?? true ? shown : .nothing)
+  }
+
   /// A load call answered these: they count as shown at every cursor from then on (B17).
   package mutating func loaded(_ rows: [Name: Int64]) {
     earlier?.shown.add(rows)

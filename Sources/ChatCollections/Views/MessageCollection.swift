@@ -43,7 +43,8 @@ package final class MessageCollection: Sendable {
 
     /// Notes that the client was answered up to `sequence` and then has `shown`.
     mutating func answered(at sequence: Int64, _ shown: ClientKnowledge<Int64>.Shown, _ bound: WindowBound) {
-      known.answered(at: sequence, shown)
+      // Two answers of a wave end at one cursor. The later one may have what came since.
+      known.oneAnswered(at: sequence, shown)
       if shown.exceeds(bound.rows) { isBounded = false }
     }
   }

@@ -96,9 +96,11 @@ extension MessageDiff {
   private mutating func changePending(of id: Int64, _ source: ChangeSource) throws {
     guard !told.contains(id), let position = try reader.position(of: id, in: view.channel) else { return }
     for row in try candidates(position...position, nil) where row.isIn {
-      events.add(.updated, source, status: "succeeded", row.object)
+      let isNew = Verdict(since: shown.knowledge(of: id), now: row.version) == .added
+      events.add(isNew ? .added : .updated, source, status: "succeeded", row.object)
       told.insert(id)
       after[id] = row.version
+      if isNew { range.arrive(at: position) }
     }
   }
 

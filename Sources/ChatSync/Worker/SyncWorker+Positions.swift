@@ -18,7 +18,7 @@ extension SyncWorker {
       do {
         let changes = try await upstream.channelChanges(of: user, since: since, hasPositions: false, .open)
         if try changes.updated.allSatisfy({ try $0.readReceipts != nil || store.isCrowded($0.url) }) {
-          try await notePositions(of: changes.updated)
+          try await refreshPositions(of: changes.updated)
           plan.users[user]?.isInCrowds = true
           return changes
         }
@@ -28,16 +28,21 @@ extension SyncWorker {
     }
     let changes = try await upstream.channelChanges(of: user, since: since, hasPositions: true, .open)
     needsPositions = needsPositions || isRefused
-    let isInCrowds = try changes.updated.allSatisfy {
+    try notePositions(of: changes.updated, toldTo: user)
+    return changes
+  }
+
+  /// Notes whether the user was told of crowded channels alone, with their read positions.
+  func notePositions(of channels: [ChannelRecord], toldTo user: UserID) throws {
+    let areCrowded = try channels.allSatisfy {
       try ($0.readReceipts?.count ?? 0) > plan.pace.mostPositions && store.isCrowded($0.url)
     }
-    plan.users[user]?.isInCrowds = isInCrowds && !changes.updated.isEmpty && !needsPositions
-    return changes
+    plan.users[user]?.isInCrowds = areCrowded && !channels.isEmpty && !needsPositions
   }
 
   /// Makes a refresh due for each of the channels whose positions an answer left out. The note is stored
   /// before the changelog's token, so that a stop in between loses none.
-  private func notePositions(of channels: [ChannelRecord]) async throws {
+  private func refreshPositions(of channels: [ChannelRecord]) async throws {
     let urls = channels.lazy.filter { $0.readReceipts == nil }.map(\.url)
     let notes = urls.filter { !(self.plan.channels[$0]?.isRefreshDue ?? false) }
       .map { Webhook.Note(kind: .channel, channel: $0, source: .read) }

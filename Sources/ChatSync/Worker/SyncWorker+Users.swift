@@ -49,6 +49,7 @@ extension SyncWorker {
       try await withStates(page.items, of: user, asked, importance), of: user,
       .listing(sweep: sweeps[user]?.number ?? startedAt))
     for activity in found { try know(activity.url) }
+    if after == nil, page.next == nil { try notePositions(of: page.items, toldTo: user) }
     guard page.next == nil, let sweep = sweeps[user],
       try await store.endListing(of: user, begunAt: sweep.mark, ifMetBy: sweep.number)
     else { return .listed(next: page.next, channels: found) }

@@ -221,7 +221,8 @@ import Testing
     let open = opened(world)
     let path = "/v1/message-collections/\(open.text("id"))"
     let epoch = open.text("cursor").prefix(16)
-    for cursor in ["0123456789abcdef.1.1", "\(epoch).1.999999", "\(epoch).9.1"] {
+    let beyond = "\(open.text("cursor")).\(Int64.max)"
+    for cursor in ["0123456789abcdef.1.1", "\(epoch).1.999999", "\(epoch).9.1", beyond] {
       let poll = world.ask("\(path)/events?since=\(cursor)&wait=0")
       #expect(poll.status == 410 && poll.text("code") == "cursor_expired", "\(cursor)")
       #expect(poll["Link"] == "<\(path)>; rel=\"start\"")

@@ -105,15 +105,15 @@ import Testing
     let world = try world(users, perFollower: 2_000)
     defer { world.stop() }
     let views = try open(world, users)
+    // Carol is told something else, so that her view makes its answer itself.
+    let carol = try #require(try world.cache.read { try $0.userKey(of: UserID("carol")) })
+    let channel = try #require(try world.cache.view(of: ChannelURL("general"), for: UserID("alice"))).channel
+    try world.cache.write { try $0.append(Change(.outbox, .localFailed, channel: channel, user: carol)) }
     let first = try tellFour(world, Array(views.prefix(1)), ["alice"])[0]
     try world.send(5, in: "general")
     try wait { try turn(world, first.text("cursor")) == .waits }
-    let carol = try #require(try world.cache.read { try $0.userKey(of: UserID("carol")) })
     let second = poll(world, views[1].path, views[1].cursor, as: "bob").answer()
     #expect(second.body == first.body, "the bytes of the first")
-    // Carol is told something else, so that her view makes its answer itself.
-    let channel = try #require(try world.cache.view(of: ChannelURL("general"), for: UserID("alice"))).channel
-    try world.cache.write { try $0.append(Change(.outbox, .localFailed, channel: channel, user: carol)) }
     let third = world.held(
       "\(views[2].path)/events?since=\(views[2].cursor)&wait=20", headers: ["Perch-User": "carol"]
     ).answer()
@@ -174,6 +174,62 @@ import Testing
     #expect(told.status == 200 && told.events == ["channel.deleted general"], "\(told.body)")
     let next = poll(world, views[1].path, told.text("cursor"), as: "bob").answer()
     #expect(next.status == 404 && !next.body.contains("hello"), "\(next.body)")
+  }
+
+  @Test("B1, B51: who lost the channel after a wave told a poll is told so at once")
+  func lostMeanwhile() throws {
+    let users = ["alice", "bob"]
+    let world = try world(users, perFollower: 2_000)
+    defer { world.stop() }
+    let views = try open(world, users)
+    let cursor = try tellFour(world, views, users)[1].text("cursor")
+    try world.send(5, in: "general")
+    try wait { try turn(world, cursor) == .waits }
+    try world.leave("bob", "general")
+    let told = poll(world, views[1].path, cursor, as: "bob").answer()
+    #expect(told.status == 200 && told.events == ["channel.deleted general"], "\(told.body)")
+    #expect(try turn(world, cursor) == .waits, "the wave is not over")
+  }
+
+  @Test("B9, B49: two clients of a view who are told in one wave both end with the channel's messages")
+  func tabs() throws {
+    let users = ["alice", "bob"]
+    let world = try world(users, perFollower: 2_000)
+    defer { world.stop() }
+    let views = try open(world, users)
+    var (one, other) = (views[0].cursor, views[0].cursor)
+    one = try tellFour(world, Array(views.prefix(1)), ["alice"])[0].text("cursor")
+    try world.delete(4, in: "general")
+    try world.send(5, in: "general")
+    try wait { try turn(world, one) == .waits }
+    let second = poll(world, views[0].path, other, as: "alice").answer()
+    #expect(second.events == ["messages.added 5"] && second.text("cursor") != one, "\(second.body)")
+    other = second.text("cursor")
+    let first = poll(world, views[0].path, one, as: "alice").answer(within: 20)
+    #expect(first.events.sorted() == ["messages.added 5", "messages.deleted 4"], "\(first.body)")
+    let rest = world.ask("\(views[0].path)/events?since=\(other)&wait=0", as: "alice")
+    #expect(rest.events.isEmpty, "\(rest.body)")
+  }
+
+  @Test("B38: a sender is not shown a message beside the unsent one that it became")
+  func sender() throws {
+    let users = ["alice", "bob"]
+    let world = try world(users, perFollower: 2_000)
+    defer { world.stop() }
+    #expect(world.send("r1").status == 202)
+    try world.dispatch("r1", newest: Position(createdAt: 30, messageID: 3))
+    let views = try open(world, users)
+    var message = CollectionWorld.message(4, at: 40)
+    message.sender = "alice"
+    let stored = message
+    let polls = poll(world, views[1].path, views[1].cursor, as: "bob")
+    #expect(world.waitParked(1))
+    try world.cache.write { _ = try $0.store(stored, in: ChannelURL("general"), .messageReceived) }
+    #expect(polls.answer().events == ["messages.added 4"])
+    try world.answer("r1", with: stored)
+    let told = poll(world, views[0].path, views[0].cursor, as: "alice").answer()
+    #expect(told.body.contains(#""request_id":"r1""#) && !told.body.contains(#""request_id":"""#), "\(told.body)")
+    #expect(told.events.contains { $0.hasSuffix(" 4") }, "\(told.body)")
   }
 
   @Test("B51: a wave that tells a poll nothing does not keep its user's own changes from it")

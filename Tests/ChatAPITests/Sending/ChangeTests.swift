@@ -189,6 +189,20 @@ import Testing
     #expect(try world.rows().map(\.isCancelWanted) == [true])
   }
 
+  @Test("B18: a message that its reader changes before it was told is told as added, with the change")
+  func changedBeforeTold() throws {
+    let world = try CollectionWorld.forSending()
+    defer { world.stop() }
+    let view = world.post("/v1/message-collections", #"{"channel_url":"general"}"#)
+    let path = "/v1/message-collections/\(view.text("id"))"
+    let since = world.ask(path).text("cursor")
+    try world.send(9, in: "general")
+    #expect(world.ask(Self.path + "/9/reactions/smile", method: "PUT").status == 202)
+    let told = world.ask("\(path)/events?since=\(since)&wait=0")
+    #expect(told.events == ["messages.added 9"] && told.body.contains("smile"), "\(told.body)")
+    #expect(world.ask("\(path)/events?since=\(told.text("cursor"))&wait=0").events.isEmpty)
+  }
+
   @Test("reactions are pending beside the message; an unsent message has none (409)")
   func reactions() throws {
     let world = try CollectionWorld.forSending()

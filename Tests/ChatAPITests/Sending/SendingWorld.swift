@@ -92,6 +92,23 @@ extension CollectionWorld {
     }
   }
 
+  /// Ends the send with the message that it became, as the chat server answers it.
+  func answer(_ request: String, with message: MessageRecord, of user: String = "alice") throws {
+    let laneKey = try laneKey(of: user)
+    var named = message
+    named.requestID = request
+    named.body += Array(#","request_id":"\#(request)""#.utf8)
+    let answered = named
+    try cache.write { writer in
+      try writer.changeLane(laneKey) { lane in
+        guard let row = RequestID(request).flatMap({ lane.row($0) }) else { return [] }
+        return lane.finish(
+          row.id, .send, .success(message: answered.messageID), now: writer.now, random: 3)
+      }
+      _ = try writer.store(answered, in: ChannelURL("general"), .messageSent)
+    }
+  }
+
   /// Sends a text of the user's.
   func send(_ request: String, _ more: String = "", as user: String = "alice") -> Answer {
     post(

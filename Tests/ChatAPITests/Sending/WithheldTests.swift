@@ -62,23 +62,6 @@ import Testing
     #expect(isLast(4, in: world.ask(list)))
   }
 
-  /// Ends the send with the message that it became, as the chat server answers it.
-  private func answer(_ message: MessageRecord) throws {
-    let laneKey = try world.laneKey()
-    var named = message
-    named.requestID = "r1"
-    named.body += Array(#","request_id":"r1""#.utf8)
-    let answered = named
-    try world.cache.write { writer in
-      try writer.changeLane(laneKey) { lane in
-        guard let row = RequestID("r1").flatMap({ lane.row($0) }) else { return [] }
-        return lane.finish(
-          row.id, .send, .success(message: answered.messageID), now: writer.now, random: 3)
-      }
-      _ = try writer.store(answered, in: ChannelURL("general"), .messageSent)
-    }
-  }
-
   @Test(
     "B38 B50: a message that was shown after 10 s and then found to be a send's is received once, then changed"
   )
@@ -95,7 +78,7 @@ import Testing
     #expect(told("alice").isEmpty && told("bob") == ["message.received 4"])
     try passTenSeconds()
     #expect(told("alice") == ["message.received 4"] && told("bob").isEmpty)
-    try answer(sent)
+    try world.answer("r1", with: sent)
     #expect(told("alice") == ["message.changed 4"] && told("bob") == ["message.changed 4"])
   }
 
@@ -119,7 +102,7 @@ import Testing
     let sent = own(4)
     try world.cache.write { _ = try $0.store(sent, in: ChannelURL("general"), .messageReceived) }
     let prompt = world.ask(feed).text("cursor")
-    try answer(sent)
+    try world.answer("r1", with: sent)
     for since in [feed, "/v1/events?wait=0&since=\(prompt)"] {
       let told = world.ask(since).events.filter { $0.hasPrefix("message.") }
       #expect(told == ["message.received 4"], "\(told)")
