@@ -234,7 +234,8 @@ class Follower {
   ///
   /// A client of which Perch does not know all that it shows is told everything at once: after that Perch
   /// knows it. So is another client of a view that was told with the wave: it may show something else. And so
-  /// is one for whose user alone something came that the wave does not tell.
+  /// is one for whose user alone something came that the wave does not tell. The user's own counts may wait:
+  /// each member's own poll brings them.
   final func turn(_ since: EventCursor) throws -> Waves.Turn {
     guard let view = alone else { return .free }
     let turn = context.collections.subscriptions.turn(in: view.channel, after: since.sequence)
@@ -247,7 +248,7 @@ class Follower {
     }
     guard view.isShownKnown(at: since.sequence) else { return .free }
     let hasOwn = try context.run {
-      try context.route.cache.read { try $0.hasOwn(view.logScope, after: end) }
+      try context.route.cache.read { try $0.hasOwn(view.logScope, after: end, besides: .membership) }
     }
     return hasOwn ? .free : turn
   }
