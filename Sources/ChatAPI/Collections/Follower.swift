@@ -248,7 +248,7 @@ class Follower {
     }
     guard view.isShownKnown(at: since.sequence) else { return .free }
     let hasOwn = try context.run {
-      try context.route.cache.read { try $0.hasOwn(view.logScope, after: end, besides: .membership) }
+      try context.route.cache.read { try $0.hasOwn(view.logScope, after: end) }
     }
     return hasOwn ? .free : turn
   }

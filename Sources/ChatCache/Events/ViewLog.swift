@@ -29,7 +29,7 @@ package struct LogScope: Sendable {
   fileprivate func mayTell(_ change: Change) -> Bool { change.channel ?? channel == channel && names(change) }
 
   /// Whether the view alone, or views of its user alone, may tell something because of the change.
-  fileprivate func isOwn(_ change: Change) -> Bool { change.user != nil && mayTell(change) }
+  fileprivate func isOwn(_ change: Change) -> Bool { OwnChanges.counts(change) && mayTell(change) }
 }
 
 extension CacheReader {
@@ -106,26 +106,23 @@ extension CacheReader {
   }
 
   /// Whether a view of that scope may tell something because of a change after `sequence` that other users'
-  /// views do not tell. Changes of the kind `besides` do not count.
-  package func hasOwn(
-    _ scope: LogScope, after sequence: Int64, besides kind: ChangeKind? = nil
-  ) throws -> Bool {
-    if let tail = try tail(after: sequence) {
-      return tail.contains { $0.change.kind != kind && scope.isOwn($0.change) }
-    }
+  /// views do not tell. The user's counts do not count.
+  package func hasOwn(_ scope: LogScope, after sequence: Int64) throws -> Bool {
+    guard log.ownChanges.mayHave(scope.user, after: sequence) else { return false }
+    if let tail = try tail(after: sequence) { return tail.contains { scope.isOwn($0.change) } }
     return try db.first(
       """
       SELECT EXISTS (
         SELECT 1
         FROM event INDEXED BY event_by_user
-        WHERE user = ?2 AND seq > ?4 AND kind IS NOT ?5 AND coalesce(channel, ?1) = ?1
+        WHERE user = ?2 AND seq > ?4 AND kind <> ?5 AND coalesce(channel, ?1) = ?1
           AND coalesce(collection, ?3) = ?3
       )
       """
     ) {
       scope.bind(to: $0)
       $0.bind(4, sequence)
-      $0.bind(5, kind?.rawValue)
+      $0.bind(5, ChangeKind.membership.rawValue)
     } _: {
       $0.bool(0)
     } ?? true

@@ -148,6 +148,7 @@ package final class CacheWriter {
   func touch(_ event: Change, _ sequence: Int64) {
     touched.last = max(touched.last ?? 0, sequence)
     log.rights.note(event, at: sequence)
+    log.ownChanges.note(event, at: sequence)
     switch (event.collection, event.channel, event.user) {
     case (let collection?, _, _): touched.collections.insert(ExactText(collection))
     case (nil, let channel?, let user?):

@@ -86,6 +86,8 @@ final class CommitLog: Sendable {
   let writeTimes = TimeCounts()
   /// The users whose changes are not known, and whom reads show nothing new.
   let rights = KnownRights()
+  /// When something last changed for each user alone.
+  let ownChanges: OwnChanges
   /// Changes with every commit that removed a user.
   let users = Revision()
   /// The keys of users, remembered until a user is removed.
@@ -109,6 +111,7 @@ final class CommitLog: Sendable {
     self.age = age
     self.epoch = Atomic(epoch)
     self.run = Atomic(run)
+    ownChanges = OwnChanges(after: last)
     next = Guarded(last + 1)
     committed = Atomic(last)
   }
