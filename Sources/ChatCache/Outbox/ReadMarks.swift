@@ -15,7 +15,7 @@ package struct ReadMark: Sendable {
   /// A mark that must not be sent yet is looked at again after this long, ms.
   static let waitMilliseconds: Int64 = 30_000
   /// The most new read marks of a channel that have events of their own; more of them share one event.
-  package static let mostTold = 20
+  static let mostTold = 50
 }
 
 extension CacheWriter {

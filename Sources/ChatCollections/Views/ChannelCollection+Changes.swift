@@ -130,16 +130,19 @@ extension ChannelCollection {
     }
   }
 
-  /// The events of members who have read on; nil if something else of the channel changed, too.
+  /// The events of members who have read on; nil if something else of the channel changed, too, or if they
+  /// would be longer than the channel.
   private func readMarks(
     _ channel: Touched, _ reader: CacheReader, _ collection: String?
   ) throws -> [[UInt8]]? {
-    guard 1...ReadMark.mostTold ~= channel.readers.count,
+    guard 1...Self.mostReaders ~= channel.readers.count,
       let view = try reader.view(of: ChannelURL(channel.url.text), for: user)
     else { return nil }
     let marks = try EventWriter.read(channel.readers.sorted(), in: view, reader, collection: collection)
     return marks.count == channel.readers.count ? marks : nil
   }
+
+  private static let mostReaders = 20
 
   private static func concerns(_ kind: ChangeKind) -> Bool {
     switch kind {
