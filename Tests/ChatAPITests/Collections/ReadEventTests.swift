@@ -109,12 +109,15 @@ import Testing
     #expect(world.ask(paths[0]).events == ["channel.updated general"])
     #expect(world.ask(paths[1]).events == ["channel.read", "channel.changed general"])
     #expect(world.ask(paths[2]).events == ["channels.updated general"])
-    let many = Dictionary(uniqueKeysWithValues: (0...20).map { (ExactText("member\($0)"), Int64(5)) })
-    let (other, more) = try opened()
-    defer { other.stop() }
-    try read(many, in: other)
-    #expect(other.ask(more[0]).events == ["channel.updated general"])
-    #expect(other.ask(more[1]).events == ["channel.changed general"])
-    #expect(other.ask(more[2]).events == ["channels.updated general"])
+    for count in [20, 21, 50, 51] {
+      let many = Dictionary(uniqueKeysWithValues: (0..<count).map { (ExactText("member\($0)"), Int64(5)) })
+      let (other, more) = try opened()
+      defer { other.stop() }
+      try read(many, in: other)
+      let each = [String](repeating: "channel.read", count: count)
+      #expect(other.ask(more[0]).events == (count > 50 ? ["channel.updated general"] : each))
+      #expect(other.ask(more[1]).events == (count > 50 ? ["channel.changed general"] : each))
+      #expect(other.ask(more[2]).events == (count > 20 ? ["channels.updated general"] : each))
+    }
   }
 }
