@@ -230,7 +230,8 @@ class Follower {
     }
   }
 
-  /// What the present wave of the chat means for a poll with this cursor.
+  /// Whether a poll with this cursor is answered with the chat's present wave, waits for the next one, or
+  /// neither.
   ///
   /// A client of which Perch does not know all that it shows is told everything at once: after that Perch
   /// knows it. So is another client of a view that was told with the wave: it may show something else. And so

@@ -8,7 +8,7 @@ import Platform
 final class OwnChanges: Sendable {
   private struct State {
     var last: [UserKey: Int64] = [:]
-    /// What changed up to this sequence may be forgotten.
+    /// `last` may lack users whose last change has this sequence or an earlier one.
     var forgottenUpTo: Int64
   }
 
@@ -16,7 +16,7 @@ final class OwnChanges: Sendable {
 
   private let state: Guarded<State>
 
-  /// What changed up to `last` is not remembered.
+  /// Remembers changes with a sequence after `last`.
   init(after last: Int64) { state = Guarded(State(forgottenUpTo: last)) }
 
   /// Whether the change counts: others are not told it, and it is no count.

@@ -4,7 +4,8 @@ import SQLite
 // The log as one chat view may read it: changes for all members of its channel, for its user alone, and for
 // the view itself. What other members are told alone costs nothing.
 
-/// What of the log a chat view reads. It names the view, its user and its channel.
+/// Selects the changes of the log that a chat view reads: those of its channel for all members, for its user
+/// or for the view itself.
 package struct LogScope: Sendable {
   fileprivate let view: String
   fileprivate let user: UserKey

@@ -261,7 +261,8 @@ package final class ChangeSubscriptions: Sendable {
     if state.read({ $0.waves.noteTold(in: channel) }) { state.update { _ in } }
   }
 
-  /// What the channel's present wave means for a poll with this cursor.
+  /// Whether a poll with this cursor is answered with the channel's present wave, waits for the next one, or
+  /// neither.
   package func turn(in channel: ChannelKey, after sequence: Int64) -> Waves.Turn {
     guard hasWaves.load(ordering: .relaxed) else { return .free }
     return state.read { $0.waves.turn(in: channel, after: sequence) }

@@ -19,7 +19,7 @@ package struct Waves: Sendable {
     package init() {}
   }
 
-  /// What the present wave of a chat means for a poll.
+  /// Whether a poll is answered with the present wave of its chat, waits for the next one, or neither.
   package enum Turn: Equatable, Sendable {
     /// Nothing: there is no wave, or nothing came since the wave told the poll.
     case free
@@ -93,7 +93,7 @@ package struct Waves: Sendable {
     return wave.untold == 0 && wave.isNextDue
   }
 
-  /// What the present wave of the channel means for a poll with this cursor.
+  /// The turn of a poll with this cursor in the channel's present wave.
   func turn(in channel: ChannelKey, after sequence: Int64) -> Turn {
     guard let wave = waves[channel] else { return .free }
     if sequence < wave.head { return .told(upTo: wave.head) }

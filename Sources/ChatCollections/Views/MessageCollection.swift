@@ -53,7 +53,7 @@ package final class MessageCollection: Sendable {
   package func isShownKnown(at sequence: Int64) -> Bool {
     state.withLock { $0.known.shown(at: sequence).isWhole }
   }
-  /// What of the log the view reads.
+  /// The changes of the log that the view reads.
   package var logScope: LogScope { LogScope(view: id, of: user, in: channel) }
   /// The topics that requests for its events subscribe to.
   package let topics: ChangeSubscriptions.Topics

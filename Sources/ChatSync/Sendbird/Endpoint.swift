@@ -57,7 +57,8 @@ struct Endpoint: Sendable, Equatable {
     return endpoint
   }
 
-  /// What an answer tells of each channel. `hasPositions`: the read positions of its members, too.
+  /// The parameters that ask for all fields of each channel. `hasPositions`: also for the read positions of
+  /// its members.
   private static func channelParts(hasPositions: Bool = true) -> [(name: String, value: String)] {
     [
       ("show_member", "true"), ("show_empty", "true"), ("show_frozen", "true"), ("show_metadata", "true"),
