@@ -37,6 +37,7 @@ import Testing
     let steps = try plan("\(Changelogs.channelsSQL)")
     #expect(steps.contains { $0.contains("member_changed (user_id=? AND stamp>?)") }, "\(steps)")
     #expect(steps.contains { $0.contains("departure_changed (user_id=? AND stamp>?)") }, "\(steps)")
+    #expect(steps.contains { $0.contains("crowd_changed (stamp>?)") }, "\(steps)")
     #expect(!steps.contains { $0.contains("TEMP B-TREE") || $0.hasPrefix("SCAN") }, "\(steps)")
   }
 
@@ -55,6 +56,9 @@ import Testing
       filter: "")
     let steps = try plan(sql)
     #expect(steps.contains { $0.contains(index) }, "\(steps)")
-    #expect(!steps.contains { $0.contains("TEMP B-TREE") || $0.hasPrefix("SCAN") }, "\(steps)")
+    // The user's crowds alone are sorted.
+    let sorted = steps.filter { $0.contains("TEMP B-TREE") }.count
+    #expect(sorted == (isByLastMessage ? 1 : 0), "\(steps)")
+    #expect(!steps.contains { $0.hasPrefix("SCAN") }, "\(steps)")
   }
 }

@@ -90,6 +90,13 @@ enum Changelogs {
       JOIN channel c ON c.id = m.channel
       WHERE m.user_id = ?1
         AND m.stamp > ?2
+        AND NOT EXISTS (SELECT 1 FROM crowd w WHERE w.channel = m.channel AND w.stamp > m.stamp)
+      UNION ALL
+      SELECT w.stamp, c.url
+      FROM crowd w
+      CROSS JOIN member m ON m.channel = w.channel AND m.user_id = ?1 AND m.stamp < w.stamp
+      JOIN channel c ON c.id = w.channel
+      WHERE w.stamp > ?2
       UNION ALL
       SELECT stamp, url
       FROM departure

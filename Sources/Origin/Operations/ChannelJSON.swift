@@ -86,7 +86,16 @@ struct ChannelJSON {
 
   private static func members(of channel: Int64, _ db: ReadAccess) throws -> (all: Int64, joined: Int64) {
     try db.first(
-      "SELECT count(*), count(*) FILTER (WHERE state = 'joined') FROM member WHERE channel = ?1",
+      """
+      SELECT members, joined
+      FROM crowd
+      WHERE channel = ?1
+      UNION ALL
+      SELECT count(*), count(*) FILTER (WHERE state = 'joined')
+      FROM member
+      WHERE channel = ?1
+      LIMIT 1
+      """,
       { $0.bind(1, channel) }
     ) { ($0.int64(0), $0.int64(1)) } ?? (0, 0)
   }

@@ -20,14 +20,19 @@ enum ChannelLists {
     /// The columns of the order. Without a member, the newest `sort_at` of all members counts.
     func columns(isOfMember: Bool) -> (key: String, id: String) {
       let id = isOfMember ? "m.channel" : "c.id"
-      let sortAt =
-        isOfMember ? "m.sort_at" : "coalesce((SELECT max(sort_at) FROM member WHERE channel = c.id), 0)"
       return switch self {
       case .chronological: ("0", id)
-      case .latestLastMessage: (sortAt, id)
+      case .latestLastMessage: (isOfMember ? "m.sort_at" : Order.sortAtOfAll, id)
       case .name: ("c.name", id)
       }
     }
+
+    private static let sortAtOfAll = """
+      coalesce(
+        (SELECT sort_at FROM crowd WHERE channel = c.id),
+        (SELECT max(sort_at) FROM member WHERE channel = c.id),
+        0)
+      """
 
     var isRising: Bool { self == .name }
   }
@@ -98,15 +103,23 @@ enum ChannelLists {
   static func sql(order: Order, isOfMember: Bool, isFirst: Bool, filter: String) -> String {
     let (key, id) = order.columns(isOfMember: isOfMember)
     let (sign, sense) = order.isRising ? (">", "") : ("<", " DESC")
-    var sql = "SELECT \(ChannelRow.columns), \(key) FROM "
-    sql +=
-      isOfMember ? "member m JOIN channel c ON c.id = m.channel WHERE m.user_id = ?1" : "channel c WHERE 1"
-    if !isFirst {
-      sql += order == .chronological ? " AND \(id) \(sign) ?4" : " AND (\(key), \(id)) \(sign) (?3, ?4)"
+    func select(_ key: String, from tables: String) -> String {
+      let after =
+        order == .chronological ? " AND \(id) \(sign) ?4" : " AND (\(key), \(id)) \(sign) (?3, ?4)"
+      return "SELECT \(ChannelRow.columns), \(key) AS key, \(id) AS channel FROM \(tables)"
+        + (isFirst ? "" : after) + filter
     }
-    sql += filter
-    sql += order == .chronological ? " ORDER BY \(id)\(sense)" : " ORDER BY \(key)\(sense), \(id)\(sense)"
-    return sql + " LIMIT ?2"
+    let channels = "JOIN channel c ON c.id = m.channel WHERE m.user_id = ?1"
+    let all = isOfMember ? "member m \(channels)" : "channel c WHERE 1"
+    guard isOfMember, order == .latestLastMessage else {
+      let keys = order == .chronological ? id : "\(key)\(sense), \(id)"
+      return select(key, from: all) + " ORDER BY \(keys)\(sense) LIMIT ?2"
+    }
+    // The channels of few members come in the order of their index; the crowds are sorted.
+    let few = select(key, from: all + " AND m.sort_at >= 0")
+    let crowds = select(
+      "w.sort_at", from: "member m JOIN crowd w ON w.channel = m.channel \(channels) AND m.sort_at = -1")
+    return "\(few) UNION ALL \(crowds) ORDER BY key DESC, channel DESC LIMIT ?2"
   }
 
   private static func page(

@@ -98,9 +98,6 @@ enum Channels {
 
   /// Marks the channel as changed for all its members.
   static func touch(_ channel: Int64, _ call: Call) throws {
-    try call.db.run("UPDATE member SET stamp = ?2 WHERE channel = ?1") {
-      $0.bind(1, channel)
-      $0.bind(2, call.stamp)
-    }
+    try ChangeForAll(channel: channel, stamp: call.stamp).apply(call.db)
   }
 }

@@ -14,6 +14,7 @@ enum Members {
       VALUES (
         ?1, ?2, ?3, ?4, ?5, CASE WHEN ?6 IS NULL THEN NULL ELSE ?5 END, ?6,
         coalesce(
+          (SELECT -1 FROM crowd WHERE channel = ?1),
           (
             SELECT created_at
             FROM message

@@ -120,11 +120,9 @@ enum Messages {
     try note(id, isDeleted: true, channel.id, call)
     if case .some(.some(let parent)) = parent { try noteThread(parent, channel.id, call) }
     let newest = try ChannelJSON.newest(channel.id, above: 0, call.reading)?.createdAt
-    try call.db.run("UPDATE member SET sort_at = ?2, stamp = ?3 WHERE channel = ?1") {
-      $0.bind(1, channel.id)
-      $0.bind(2, newest ?? channel.createdAt * 1000)
-      $0.bind(3, call.stamp)
-    }
+    try ChangeForAll(
+      channel: channel.id, order: .at(newest ?? channel.createdAt * 1000), stamp: call.stamp
+    ).apply(call.db)
     call.tellMessage("message_delete", channel.url, id)
     json.emptyObject()
   }

@@ -86,24 +86,16 @@ struct NewMessage {
   /// Changes the members for a new message: the channel rises in their lists, and is unhidden if they allow
   /// that.
   func announce(in channel: Int64, _ db: WriteAccess, stamp: Int64) throws {
+    try ChangeForAll(channel: channel, order: isShown ? .atLeast(createdAt) : .asBefore, stamp: stamp).apply(
+      db)
     try db.run(
       """
       UPDATE member
-      SET
-        sort_at = CASE WHEN ?4 THEN max(sort_at, ?2) ELSE sort_at END,
-        stamp = ?3,
-        hidden_state = CASE hidden_state
-          WHEN 'hidden_allow_auto_unhide' THEN 'unhidden'
-          ELSE hidden_state
-        END
+      SET hidden_state = 'unhidden'
       WHERE channel = ?1
+        AND hidden_state = 'hidden_allow_auto_unhide'
       """
-    ) {
-      $0.bind(1, channel)
-      $0.bind(2, createdAt)
-      $0.bind(3, stamp)
-      $0.bind(4, isShown)
-    }
+    ) { $0.bind(1, channel) }
   }
 }
 

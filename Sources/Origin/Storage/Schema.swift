@@ -46,8 +46,8 @@ enum Schema {
       joined_at INTEGER NOT NULL,           -- ms
       invited_at INTEGER,                   -- ms
       inviter TEXT,
-      sort_at INTEGER NOT NULL,             -- ms of the last message, else of the creation
-      stamp INTEGER NOT NULL,               -- of the last change of this member's view
+      sort_at INTEGER NOT NULL,             -- ms of the last message, else of the creation; -1: as in crowd
+      stamp INTEGER NOT NULL,               -- of the last change of this member's view; see also crowd
       PRIMARY KEY (channel, user_id)
     ) STRICT, WITHOUT ROWID;
     -- answers: a user's channels, newest message first
@@ -58,6 +58,36 @@ enum Schema {
     CREATE INDEX IF NOT EXISTS member_changed ON member (user_id, stamp);
     -- answers: how many are in a channel, and how far each has read
     CREATE INDEX IF NOT EXISTS member_read ON member (channel, state, user_id, read_at);
+    -- answers: whose list the next message brings the channel back to
+    CREATE INDEX IF NOT EXISTS member_hidden ON member (channel)
+      WHERE hidden_state = 'hidden_allow_auto_unhide';
+
+    -- Channels of many members: what is the same for all of them.
+    CREATE TABLE IF NOT EXISTS crowd (
+      channel INTEGER PRIMARY KEY REFERENCES channel ON DELETE CASCADE,
+      sort_at INTEGER NOT NULL,             -- ms of the last message, else of the creation
+      stamp INTEGER NOT NULL,               -- of the last change of all members' view
+      members INTEGER NOT NULL,
+      joined INTEGER NOT NULL
+    ) STRICT;
+    -- answers: which crowds changed since a stamp
+    CREATE INDEX IF NOT EXISTS crowd_changed ON crowd (stamp);
+
+    CREATE TRIGGER IF NOT EXISTS crowd_entered AFTER INSERT ON member BEGIN
+      UPDATE crowd
+      SET members = members + 1, joined = joined + (new.state = 'joined')
+      WHERE channel = new.channel;
+    END;
+    CREATE TRIGGER IF NOT EXISTS crowd_left AFTER DELETE ON member BEGIN
+      UPDATE crowd
+      SET members = members - 1, joined = joined - (old.state = 'joined')
+      WHERE channel = old.channel;
+    END;
+    CREATE TRIGGER IF NOT EXISTS crowd_accepted AFTER UPDATE OF state ON member BEGIN
+      UPDATE crowd
+      SET joined = joined + (new.state = 'joined') - (old.state = 'joined')
+      WHERE channel = new.channel;
+    END;
 
     CREATE TABLE IF NOT EXISTS departure (
       user_id TEXT NOT NULL,

@@ -31,6 +31,7 @@ final class Store: @unchecked Sendable {  // because a connection is only touche
         """
         SELECT max(
           coalesce((SELECT max(stamp) FROM member), 0),
+          coalesce((SELECT max(stamp) FROM crowd), 0),
           coalesce((SELECT max(stamp) FROM departure), 0),
           coalesce((SELECT max(stamp) FROM message_change), 0))
         """
