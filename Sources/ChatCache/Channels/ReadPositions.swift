@@ -11,7 +11,7 @@ package enum ReadPositions {
   /// The most positions in the answer of a channel.
   package static let mostInChannel = 100
   /// Up to so many positions are looked up one by one, and not read together.
-  fileprivate static let mostLookedUp = 64
+  fileprivate static let mostLookedUp = 128
   /// A channel whose positions have become so few keeps them in its row again.
   fileprivate static let fewAgain = 50
   /// The most positions that one answer removes.

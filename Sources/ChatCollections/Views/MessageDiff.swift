@@ -118,7 +118,7 @@ struct MessageDiff: ~Copyable {
     case .windowTrimmed: try trimmed(change)
     case .channel, .membership:
       if let member = change.readingMember {
-        if !members.contains(member) { members.append(member) }
+        readsOn(member)
       } else {
         channelSource = change.source
       }
@@ -137,6 +137,18 @@ struct MessageDiff: ~Copyable {
       .channelsListed, .missedMessages:
       break
     }
+  }
+
+  /// The most members who have read on that one answer tells each. They are told together if there are more:
+  /// a client that fell behind would otherwise fall further behind with its next answer.
+  private static let mostReaders = 100
+
+  private mutating func readsOn(_ member: ExactText) {
+    guard members.count <= MessageDiff.mostReaders, !members.contains(member) else { return }
+    members.append(member)
+    guard members.count > MessageDiff.mostReaders else { return }
+    channelSource = channelSource ?? .read
+    isCommon = false
   }
 
   /// A row that a change may be about.

@@ -120,4 +120,25 @@ import Testing
       #expect(other.ask(more[2]).events == (count > 20 ? ["channels.updated general"] : each))
     }
   }
+
+  @Test("B18: a view is told the whole channel if more than 100 members have read on since its cursor")
+  func manySince() throws {
+    let (world, paths) = try opened()
+    defer { world.stop() }
+    let crowd = (0..<150).map { (ExactText("member\($0)"), Int64(1)) }
+    try read(Dictionary(uniqueKeysWithValues: crowd), in: world)
+    let view = "\(paths[0].split(separator: "?")[0])?since=\(world.cache.cursor.description)&wait=0"
+    for number in 0..<100 { try read([ExactText("member\(number)"): 2], in: world) }
+    try read(["member7": 3], in: world)
+    #expect(world.ask(view).events == [String](repeating: "channel.read", count: 100))
+    try read(["member100": 2], in: world)
+    try read(["member101": 2], in: world)
+    let poll = world.ask(view)
+    #expect(poll.events == ["channel.updated general"])
+    #expect(poll.body.contains(#""source":"event.read""#))
+    // The next answer begins anew.
+    try read(["member102": 2], in: world)
+    let next = world.ask("\(paths[0].split(separator: "?")[0])?since=\(poll.text("cursor"))&wait=0")
+    #expect(next.events == ["channel.read"])
+  }
 }
