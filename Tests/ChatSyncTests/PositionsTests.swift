@@ -95,6 +95,16 @@ struct PositionsTests {
     await world.worker.stop()
   }
 
+  @Test("B34: a refresh whose note was settled meanwhile asks nothing, however many are in the channel")
+  func settledMeanwhile() async throws {
+    let world = try await world()
+    let before = world.upstream.state.withLock { $0.channelCalls }
+    await world.worker.hearLate(Self.room)
+    #expect(await World.wait { await world.worker.isRefreshOver(Self.room) })
+    #expect(world.upstream.state.withLock { $0.channelCalls } == before)
+    await world.worker.stop()
+  }
+
   @Test("B35: a server that refuses to leave them out is asked for all, without another listing")
   func refusedThen() async throws {
     let world = try await world()
@@ -136,5 +146,17 @@ struct PositionsTests {
       }
       await world.worker.stop()
     }
+  }
+}
+
+extension SyncWorker {
+  /// The plan hears of a note that a refresh has already settled.
+  fileprivate func hearLate(_ url: ChannelURL) {
+    plan.noteWebhook(.channel, in: url, message: 0, now: now)
+    turn()
+  }
+
+  fileprivate func isRefreshOver(_ url: ChannelURL) -> Bool {
+    plan.channels[url].map { !$0.isRefreshDue && !$0.isBusy } ?? false
   }
 }

@@ -190,14 +190,17 @@ extension SyncWorker {
     try take(try store.webhookNotes(in: url))
   }
 
-  /// Fetches the channel. Without a webhook note, or if the channel may be gone, fetches it as every
-  /// connected member; otherwise as the users whom the note names, and one other (B10, B34).
+  /// Fetches the channel as the users whom its webhook note names, and one other; as every connected member
+  /// if the channel may be gone (B10, B34).
   func refresh(_ url: ChannelURL) async throws -> Outcome {
     // Read before the note, so that news in between does not count as settled.
     let news = try store.memberList(of: url).news
     // The note and its users stay until all is done. A webhook that comes meanwhile makes a new note (B34).
-    let note = try store.webhookNotes(in: url).first { $0.kind == .channel }
-    let named = (note?.users ?? []).filter { user in
+    guard let note = try store.webhookNotes(in: url).first(where: { $0.kind == .channel }) else {
+      // A refresh that began after the note was stored, and before the plan heard of it, has settled it.
+      return .done
+    }
+    let named = note.users.filter { user in
       plan.status(of: user).map { $0.phase != .stopped && $0.phase != .closed } ?? false
     }
     // An answer about one member that cannot be read, or a refusal, does not stop the others. The refresh is
@@ -206,18 +209,16 @@ extension SyncWorker {
     for user in try asked(of: url, note, named) {
       do {
         try await refresh(
-          url, as: user, isNamed: named.contains(user), note?.source ?? .channelRefresh, news)
+          url, as: user, isNamed: named.contains(user), note.source, news)
       } catch let error as UpstreamError {
         guard error.concernsOneItem else { throw error }
         failure = error
       }
     }
-    if let note { try await endMemberships(of: stopped(among: note.users), in: url, note.source) }
+    try await endMemberships(of: stopped(among: note.users), in: url, note.source)
     if let failure { throw failure }
-    if let note {
-      try await settleMembers(of: url, news, note)
-      try await store.settled(note)
-    }
+    try await settleMembers(of: url, news, note)
+    try await store.settled(note)
     try know(url)
     return try store.connectedMembers(of: url, atMost: 1).isEmpty ? .channelGone : .done
   }
@@ -237,9 +238,9 @@ extension SyncWorker {
 
   /// The users as whom the channel is fetched. Any one of them gets the shared fields; each user whom the
   /// note names gets that user's own view (B34). If the channel may be gone, it is fetched as every member.
-  private func asked(of url: ChannelURL, _ note: Webhook.Note?, _ named: [UserID]) throws -> [UserID] {
+  private func asked(of url: ChannelURL, _ note: Webhook.Note, _ named: [UserID]) throws -> [UserID] {
     let members = try store.connectedMembers(of: url)
-    guard let note, note.source != .channelDeleted else { return Array(Set(members).union(named)) }
+    guard note.source != .channelDeleted else { return Array(Set(members).union(named)) }
     if note.source == .read {
       let readers = members.filter { named.contains($0) }
       return readers.isEmpty ? Array(members.prefix(1)) : readers
