@@ -64,6 +64,22 @@ import Testing
     #expect(waves.isEmpty)
   }
 
+  @Test("who is told late in a wave is told what came in its earlier parts; who was told before waits")
+  func parts() {
+    let waves = Subject()
+    #expect(waves.begin(in: channel, followers: 12, at: 1_000, 5))
+    #expect(!waves.begin(in: channel, followers: 12, at: 1_029, 6))
+    #expect(waves.turn(in: channel, after: 4) == .told(upTo: 5), "the first part is not over")
+    #expect(!waves.begin(in: channel, followers: 12, at: 1_030, 7, head: 8))
+    #expect(waves.turn(in: channel, after: 4) == .told(upTo: 8))
+    for told in [Int64(5), 6, 8] { #expect(waves.turn(in: channel, after: told) == .waits) }
+    #expect(!waves.begin(in: channel, followers: 12, at: 1_040, 9))
+    #expect(waves.turn(in: channel, after: 4) == .told(upTo: 8), "a part has one end")
+    #expect(!waves.begin(in: channel, followers: 12, at: 1_060, 9))
+    #expect(waves.turn(in: channel, after: 4) == .told(upTo: 9))
+    #expect(waves.takeEnded(at: 1_360) == [channel], "the next wave tells the others")
+  }
+
   @Test("a change that the wave tells begins no other wave")
   func toldAlready() {
     let waves = Subject()

@@ -42,17 +42,15 @@ extension CacheWriter {
   private func advance(
     _ receipts: [ExactText: Int64], of channel: ChannelKey, areMany: Bool
   ) throws -> (readers: [ExactText], changesChannel: Bool) {
-    let known =
-      areMany
-      ? try reader.manyPositions(of: receipts.keys, in: channel) : try reader.fewPositions(of: channel)
+    if areMany {
+      let (advanced, added) = try reader.advanced(receipts, in: channel)
+      if !advanced.isEmpty { try insert(advanced, of: channel, added: added) }
+      return (advanced.keys.sorted(), added > 0)
+    }
+    let known = try reader.fewPositions(of: channel)
     let advanced = receipts.filter { user, moment in known[user].map { $0 < moment } ?? true }
     guard !advanced.isEmpty else { return ([], false) }
     let readers = advanced.keys.sorted()
-    if areMany {
-      let added = advanced.count { known[$0.key] == nil }
-      try insert(advanced, of: channel, added: added)
-      return (readers, added > 0)
-    }
     let all = known.merging(advanced) { $1 }
     guard all.count > ReadPositions.mostInChannel else {
       try write(all, of: channel)
@@ -220,6 +218,32 @@ extension CacheReader {
     return found
   }
 
+  /// Those of the positions that a channel with many does not have, or has an earlier moment of. `added`: how
+  /// many of them are new.
+  fileprivate func advanced(
+    _ receipts: [ExactText: Int64], in channel: ChannelKey
+  ) throws -> (positions: [ExactText: Int64], added: Int) {
+    guard receipts.count > ReadPositions.mostLookedUp else {
+      let known = try manyPositions(of: receipts.keys, in: channel)
+      let advanced = receipts.filter { user, moment in known[user].map { $0 < moment } ?? true }
+      return (advanced, advanced.count { known[$0.key] == nil })
+    }
+    // Mostly few have read on: their positions alone are kept while those of all pass by.
+    var advanced: [ExactText: Int64] = [:]
+    var known = 0
+    try eachReadPosition(of: channel) { user, moment in
+      guard let told = receipts[user] else { return }
+      known += 1
+      if moment < told { advanced[user] = told }
+    }
+    let added = receipts.count - known
+    if added > 0 {
+      let all = try allReadPositions(of: channel)
+      for (user, told) in receipts where all[user] == nil { advanced[user] = told }
+    }
+    return (advanced, added)
+  }
+
   /// How many positions of the channel lie in the table; nil: it has few, in its row. `digest`: that of an
   /// answer whose positions the table has, or later ones; nil if there is none.
   fileprivate func readersKept(for channel: ChannelKey) throws -> (count: Int64?, digest: Int64?) {
@@ -240,12 +264,16 @@ extension CacheReader {
   }
 
   fileprivate func allReadPositions(of channel: ChannelKey) throws -> [ExactText: Int64] {
+    var found: [ExactText: Int64] = [:]
+    try eachReadPosition(of: channel) { found[$0] = $1 }
+    return found
+  }
+
+  private func eachReadPosition(of channel: ChannelKey, _ body: (ExactText, Int64) -> Void) throws {
     var rows = try db.rows("SELECT user_id, read_at FROM read_position WHERE channel = ?1") {
       $0.bind(1, channel.rawValue)
     }
-    var found: [ExactText: Int64] = [:]
-    while let row = try rows.next() { found[ExactText(row.string(0))] = row.int64(1) }
-    return found
+    while let row = try rows.next() { body(ExactText(row.string(0)), row.int64(1)) }
   }
 
   /// All positions of a channel with few.

@@ -7,7 +7,7 @@ package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
   /// From one answer to the next only a few of them change. The two states of a client share one dictionary,
   /// and each keeps its own last changes, so that an answer does not copy all that the client has.
   package struct Shown: Sendable, Equatable {
-    private struct Change: Equatable {
+    private struct Change {
       let name: Name
       var version: Int64?
     }
@@ -18,6 +18,9 @@ package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
     private var base: [Name: Int64]
     /// The names that the client got last, each once; without a version: the client removed it.
     private var changes: [Change] = []
+    /// The sum of the seeded hashes of each name with its version. Two clients that have the same have the
+    /// same sum; that two which differ have it is as good as impossible (one in 2^64).
+    private var digest: UInt64 = 0
     /// Whether these are all. They are not after an answer that was cut and followed a forgotten cursor: then
     /// the client may have others, too.
     package let isWhole: Bool
@@ -31,6 +34,15 @@ package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
     private init(base: [Name: Int64], isWhole: Bool) {
       self.base = base
       self.isWhole = isWhole
+      digest = base.reduce(0) { $0 &+ Shown.digest($1.key, $1.value) }
+    }
+
+    private static func digest(_ name: Name, _ version: Int64?) -> UInt64 {
+      guard let version else { return 0 }
+      var hasher = Hasher()
+      hasher.combine(name)
+      hasher.combine(version)
+      return UInt64(bitPattern: Int64(hasher.finalize()))
     }
 
     /// The version that the client has; nil: it is not known to have `name`.
@@ -40,6 +52,7 @@ package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
         return base[name]
       }
       set {
+        digest &+= Shown.digest(name, newValue) &- Shown.digest(name, self[name])
         if let index = changes.firstIndex(where: { $0.name == name }) {
           changes[index].version = newValue
         } else {
@@ -74,12 +87,16 @@ package struct ClientKnowledge<Name: Hashable & Sendable>: Sendable {
     /// The client also has these.
     mutating func add(_ rows: [Name: Int64]) {
       mergeChanges()
-      base.merge(rows) { $1 }
+      for (name, version) in rows {
+        digest &+= Shown.digest(name, version) &- Shown.digest(name, base[name])
+        base[name] = version
+      }
     }
 
+    /// Compares counts and digests: thousands who follow a chat are compared with one another at each
+    /// answer, and each may have thousands of messages.
     package static func == (a: Shown, b: Shown) -> Bool {
-      guard a.isWhole == b.isWhole else { return false }
-      return a.changes == b.changes && a.base == b.base || a.versions == b.versions
+      a.isWhole == b.isWhole && a.digest == b.digest && a.count == b.count
     }
 
     /// The client gets that version of `name`; nil: it has `name` no more. Returns what it had before.

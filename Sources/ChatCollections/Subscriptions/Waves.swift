@@ -2,7 +2,7 @@ import ChatModel
 
 /// Decides when the followers of a chat are woken. If they are many, they are woken together, in waves: the
 /// next wave begins when most of them were told with the last one and had time to poll again, however many
-/// changes came meanwhile.
+/// changes came meanwhile. Those who are told later in a wave are told what came in its earlier parts, too.
 ///
 /// Without that, a chat with many followers and many messages gets slower and slower. While some polls are
 /// answered the next message comes, so that each poll goes on from another cursor, needs an answer of its own
@@ -14,6 +14,9 @@ package struct Waves: Sendable {
     package var fewest = 100
     /// The least time that a wave takes for each follower, ns.
     package var perFollower: UInt64 = 75_000
+    /// The parts of that time. Those who are told in one part are told up to the same change, so that they
+    /// can share answers.
+    package var parts: UInt64 = 4
 
     /// The defaults.
     package init() {}
@@ -32,6 +35,10 @@ package struct Waves: Sendable {
   private struct Wave {
     /// The log's end when the wave began.
     let head: Int64
+    /// The log's end when the present part of the wave began: polls are told up to it.
+    private(set) var toldUpTo: Int64
+    private var nextPartAt: UInt64
+    private let timeOfPart: UInt64
     let earliestEnd: UInt64
     /// A wave waits no longer for followers who may not come again.
     let latestEnd: UInt64
@@ -45,9 +52,21 @@ package struct Waves: Sendable {
     init(head: Int64, at now: UInt64, followers: Int, _ settings: Settings) {
       let time = UInt64(followers) * settings.perFollower
       self.head = head
+      toldUpTo = head
+      timeOfPart = time / settings.parts
+      nextPartAt = now + timeOfPart
       earliestEnd = now + time
       latestEnd = now + 3 * time
       untold = followers * 3 / 4
+    }
+
+    /// Notes a change that came while the wave is under way.
+    mutating func note(sequence: Int64, head: Int64, at now: UInt64) {
+      guard sequence > self.head else { return }
+      isNextDue = true
+      guard now >= nextPartAt else { return }
+      toldUpTo = max(toldUpTo, head)
+      nextPartAt = now + timeOfPart
     }
   }
 
@@ -63,13 +82,13 @@ package struct Waves: Sendable {
   var next: UInt64? { waves.values.lazy.filter(\.isNextDue).map(\.end).min() }
 
   /// Begins a wave of the channel for a change with that sequence, unless a wave is under way. Returns
-  /// whether the channel's `followers` are woken now, at `now`. If not, the present wave tells them the
-  /// change, or the next one does. `head`: the log's end.
+  /// whether the channel's `followers` are woken now, at `now`. If not, the present wave tells the change to
+  /// those who are told later in it, and the next wave to the others. `head`: the log's end.
   mutating func begin(
     in channel: ChannelKey, followers: Int, at now: UInt64, sequence: Int64, head: Int64
   ) -> Bool {
     if let wave = waves[channel], now < wave.end {
-      if sequence > wave.head { waves[channel]?.isNextDue = true }
+      waves[channel]?.note(sequence: sequence, head: head, at: now)
       return false
     }
     waves[channel] =
@@ -96,7 +115,7 @@ package struct Waves: Sendable {
   /// The turn of a poll with this cursor in the channel's present wave.
   func turn(in channel: ChannelKey, after sequence: Int64) -> Turn {
     guard let wave = waves[channel] else { return .free }
-    if sequence < wave.head { return .told(upTo: wave.head) }
+    if sequence < wave.head { return .told(upTo: wave.toldUpTo) }
     return wave.isNextDue ? .waits : .free
   }
 }

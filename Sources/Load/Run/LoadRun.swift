@@ -10,6 +10,7 @@ package final class LoadRun {
   let settings: LoadSettings
   let loop = EventLoop()
   let json = JSONParser()
+  var recentlyTold = RecentlyTold()
   private let service: ConnectionPool
   private let server: ConnectionPool
   private let metrics: ConnectionPool

@@ -40,7 +40,7 @@ final class Reader {
           cursor = json["cursor"]?.string ?? ""
           // If the view was opened again, these messages came while it was closed. Their times would say
           // nothing, so they count as told.
-          each(json) { told.insert($0) }
+          told.formUnion(Told.numbers(json, run.sent))
         }
       }
       then(status, body)
@@ -85,25 +85,15 @@ final class Reader {
 
   private func take(_ body: UnsafeRawBufferPointer) {
     let now = run.loop.now
-    _ = run.json.read(body) { json in
-      cursor = json["cursor"]?.string ?? cursor
-      guard let events = json["events"]?.items else { return }
-      for event in events {
-        let isAdded = event["type"]?.string == "messages.added"
-        each(event) { number in
-          let message = run.sent.messages[number]
-          if told.insert(number).inserted { return count(message, now) }
-          if isAdded, message.sender != user { run.report.doubled += 1 }
-        }
+    guard let answer = run.recentlyTold.read(body, run.json, run.sent) else { return }
+    cursor = answer.cursor ?? cursor
+    for message in answer.messages {
+      let sent = run.sent.messages[message.number]
+      if told.insert(message.number).inserted {
+        count(sent, now)
+      } else if message.isAdded, sent.sender != user {
+        run.report.doubled += 1
       }
-    }
-  }
-
-  /// Calls `body` with the number of each of this load's messages in a view or an event.
-  private func each(_ json: JSONValue, _ body: (Int) -> Void) {
-    guard let messages = json["messages"]?.items else { return }
-    for message in messages {
-      if let number = message["message"]?.string.flatMap({ run.sent.number(of: $0) }) { body(number) }
     }
   }
 
