@@ -50,6 +50,8 @@ final class Poll: Follower {
   private let endsAt: UInt64
   /// Whether a change woke the poll, which then waits for no wave.
   private var isWoken = false
+  /// Whether the poll counted as told since it was woken, because it has everything already.
+  private var isCounted = false
   private lazy var rights = RightsWait(request.makeWaiter())
 
   private init(
@@ -99,7 +101,11 @@ final class Poll: Follower {
     switch mayWait ? try turn(since) : .free {
     case .told(let sequence): end = sequence
     case .waits where !isWoken: return try park(now)
-    case .waits, .free: if mayWait, try isUpToDate(since) { return try park(now) }
+    case .waits, .free:
+      if mayWait, try isUpToDate(since) {
+        countAsTold()
+        return try park(now)
+      }
     }
     let head = context.route.cache.cursor
     // Equal polls get no answer that leaves something out: one that does not wait is told that, too.
@@ -129,6 +135,13 @@ final class Poll: Follower {
     }
     if found.isHeld { rights.await(for: self) }
     return try park(now)
+  }
+
+  /// The wave that woke the poll need not wait for it: it was told everything late in the last one.
+  private func countAsTold() {
+    guard isWoken && !isCounted else { return }
+    isCounted = true
+    noteTold()
   }
 
   /// Stores the views' windows, and looks again: nothing was told yet.
@@ -177,7 +190,7 @@ final class Poll: Follower {
     try end {
       switch wake {
       case .woken:
-        isWoken = true
+        (isWoken, isCounted) = (true, false)
         woken()
         return try look(isLast: false)
       case .deadline, .shutdown: return try look(isLast: true)

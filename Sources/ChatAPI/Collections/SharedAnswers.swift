@@ -6,8 +6,8 @@ import Platform
 
 /// Answers whose bytes are made once and given to several polls: those of one view, and those of views with
 /// equal answer keys, of whatever user. A poll gets a shared answer only after `Follower.admit`, and only if
-/// the answer has all that concerns the poll's view: up to the log's end or, during a wave, up to the wave's
-/// head (`Waves`).
+/// the answer has all that concerns the poll's view: up to the log's end or, during a wave, up to the end of
+/// the wave's present part (`Waves`).
 ///
 /// An answer of one view is of use until the next commit. When the room is used up, answers from before the
 /// last commit are removed first; a removed answer is made again.

@@ -190,7 +190,7 @@ package struct ViewContext: Sendable {
   /// The user's connection; nil: another feed of the same answer tells of it.
   package var connection: ClientConnection?
   /// The sequence at which the answer ends at the latest: the log's end before the snapshot was taken, the
-  /// end of another feed's answer, or the head of a wave. The next answer tells what came later.
+  /// end of another feed's answer, or the end of a part of a wave. The next answer tells what came later.
   package var head: Int64
   /// Whether an answer of events ends at `head`, and not at the last change before it that concerns the view.
   package var endsAtHead = false

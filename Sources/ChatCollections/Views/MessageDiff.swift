@@ -146,10 +146,10 @@ struct MessageDiff: ~Copyable {
   private mutating func readsOn(_ member: ExactText) {
     guard members.count <= MessageDiff.mostReaders, !members.contains(member) else { return }
     members.append(member)
-    guard members.count > MessageDiff.mostReaders else { return }
-    channelSource = channelSource ?? .read
-    isCommon = false
+    if hasManyReaders { isCommon = false }
   }
+
+  private var hasManyReaders: Bool { members.count > MessageDiff.mostReaders }
 
   /// A row that a change may be about.
   struct Candidate {
@@ -401,17 +401,19 @@ struct MessageDiff: ~Copyable {
     }
     // The channel's object differs by user.
     if newest != nil { isCommon = false }
-    // The channel's object has all read positions.
-    if channelSource == nil, newest == nil {
+    // The channel's object has the read positions, or tells how many there are.
+    let isChannelTold = channelSource != nil || newest != nil || hasManyReaders
+    if !isChannelTold {
       for event in try EventWriter.read(members, in: view, reader, collection: name) {
         events.add(event: event)
       }
     }
-    guard channelSource != nil || newest != nil, let object = try reader.channel(view) else { return }
+    guard isChannelTold, let object = try reader.channel(view) else { return }
     let newest = newest
+    let source = channelSource ?? (newest == nil ? .read : .messageReceived)
     events.add(
       event: EventWriter.event(
-        "channel.updated", channelSource ?? .messageReceived, collection: name
+        "channel.updated", source, collection: name
       ) { json in
         json.name("channels")
         json.beginArray()

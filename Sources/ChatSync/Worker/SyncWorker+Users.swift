@@ -196,10 +196,10 @@ extension SyncWorker {
     // Read before the note, so that news in between does not count as settled.
     let news = try store.memberList(of: url).news
     // The note and its users stay until all is done. A webhook that comes meanwhile makes a new note (B34).
-    guard let note = try store.webhookNotes(in: url).first(where: { $0.kind == .channel }) else {
-      // A refresh that began after the note was stored, and before the plan heard of it, has settled it.
-      return .done
-    }
+    let stored = try store.webhookNotes(in: url).first { $0.kind == .channel }
+    // A refresh that began after a note was stored, and before the plan heard of it, has settled it. Polls
+    // may rely on this refresh for read positions nevertheless (`refreshPositions`). It asks as one member.
+    let note = stored ?? Webhook.Note(kind: .channel, channel: url, source: .read)
     let named = note.users.filter { user in
       plan.status(of: user).map { $0.phase != .stopped && $0.phase != .closed } ?? false
     }
@@ -217,8 +217,10 @@ extension SyncWorker {
     }
     try await endMemberships(of: stopped(among: note.users), in: url, note.source)
     if let failure { throw failure }
-    try await settleMembers(of: url, news, note)
-    try await store.settled(note)
+    if let stored {
+      try await settleMembers(of: url, news, stored)
+      try await store.settled(stored)
+    }
     try know(url)
     return try store.connectedMembers(of: url, atMost: 1).isEmpty ? .channelGone : .done
   }

@@ -76,6 +76,34 @@ import Testing
     }
   }
 
+  @Test("B51: those who were told all of a wave late in the one before do not hold it up")
+  func late() throws {
+    let users = ["alice", "bob", "carol", "dave"]
+    // A wave takes a second, and three if most of its followers do not count as told.
+    let world = try world(users, perFollower: 250)
+    defer { world.stop() }
+    let views = try open(world, users)
+    let first = poll(world, views[0].path, views[0].cursor, as: "alice")
+    #expect(world.waitParked(1))
+    try world.send(4, in: "general")
+    let cursor = first.answer().text("cursor")
+    usleep(UInt32(patience * 300_000))
+    try world.send(5, in: "general")
+    let end = world.cache.cursor.sequence
+    try wait { try turn(world, views[1].cursor) == .told(upTo: end) }
+    let others = zip(views, users).dropFirst().map { view, user in
+      poll(world, view.path, view.cursor, as: user).answer().text("cursor")
+    }
+    #expect(try others.allSatisfy { try sequence($0) == end })
+    let polls = zip(views, zip(users, [cursor] + others)).map { poll(world, $0.path, $1.1, as: $1.0) }
+    #expect(world.waitParked(4))
+    #expect(polls[0].answer().events == ["messages.added 5"])
+    let begin = Clock.system.monotonicNanoseconds()
+    try world.send(6, in: "general")
+    for poll in polls.dropFirst() { #expect(poll.answer().events == ["messages.added 6"]) }
+    #expect(Clock.system.monotonicNanoseconds() - begin < UInt64(patience * 2e9))
+  }
+
   @Test("B51: what comes while many followers are told is told to all with the next wave, in the same bytes")
   func together() throws {
     let users = ["alice", "bob"]
