@@ -1,7 +1,8 @@
 import Glibc
 import JSON
 
-/// What one answer to a poll tells.
+/// An answer to a poll of a view: the messages of this load that its events name, and the cursor of the next
+/// poll.
 struct Told {
   /// One of this load's messages in an event.
   struct Message {
@@ -11,7 +12,7 @@ struct Told {
   }
 
   fileprivate let bytes: [UInt8]
-  /// The cursor to go on from; nil: the answer has none.
+  /// The cursor that the client sends with its next poll; nil: the answer has no cursor.
   let cursor: String?
   let messages: [Message]
 

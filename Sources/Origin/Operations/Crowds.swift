@@ -6,13 +6,14 @@ import SQLite
 /// `mostMembers` rows makes the channel a crowd: from then on one row of `crowd` has what is the same for all
 /// members, and `sort_at` of each member is -1.
 struct ChangeForAll {
-  /// Where the channel then is in its members' lists: at the time of its last message, else of its creation.
+  /// How the change moves the channel in its members' lists, which are in the order of `sort_at`: the time of
+  /// the channel's last message or, if it has none, of its creation (ms).
   enum Order {
     case asBefore
     case atLeast(Int64)
     case at(Int64)
 
-    /// The lowest and the highest time that it may have.
+    /// The lowest and the highest `sort_at` that the channel may have after the change.
     var bounds: (least: Int64, most: Int64) {
       switch self {
       case .asBefore: (0, .max)
