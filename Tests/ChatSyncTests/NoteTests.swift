@@ -354,7 +354,25 @@ struct NoteTests {
         ])
       }
     }
-    #expect(try cache.read { try $0.webhookNotes() }.map(\.source) == [.memberJoined])
+    #expect(try cache.read { try $0.webhookNotes() }.map(\.source) == [.memberJoined, .read])
+  }
+
+  @Test("B34: a note is settled although members read on while it is looked into; the reads stay noted")
+  func readMeanwhile() async throws {
+    let cache = try Cache(Cache.Configuration(directory: TestFolder.make("notes") + "/data"))
+    defer { cache.close() }
+    func note(_ source: ChangeSource, _ users: [UserID] = []) throws {
+      try cache.accept {
+        try $0.note([Webhook.Note(kind: .channel, channel: Noted.url, source: source, users: users)])
+      }
+    }
+    try note(.memberJoined, [UserID("bob")])
+    try note(.read)
+    let notes = try cache.read { try $0.webhookNotes() }
+    try note(.read, [UserID("carol")])
+    for one in notes { try await CacheStore(cache).settled(one) }
+    let left = try cache.read { try $0.webhookNotes() }
+    #expect(left.map(\.source) == [.read] && left.map(\.users) == [[UserID("carol")]])
   }
 
   @Test("B34: a note about one reader or a changed name costs a request, not one per member")

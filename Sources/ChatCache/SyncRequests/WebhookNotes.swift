@@ -20,8 +20,8 @@ package struct WebhookNote: Sendable, Equatable {
   package let kind: Kind
   /// The channel that the webhook named.
   package let channel: ChannelURL
-  /// The message that the webhook named, 0 for none.
-  package let messageID: Int64
+  /// The message that the webhook named, 0 for none; `reads` in a note that members have read on.
+  package private(set) var messageID: Int64
   /// The source that events name when the answer is stored.
   package let source: ChangeSource
   /// The users whose membership may have changed.
@@ -32,13 +32,17 @@ package struct WebhookNote: Sendable, Equatable {
   /// channel.
   package var mayBeJoined = false
 
+  /// Stands for the message in a note that members have read on. So it is kept beside the channel's other
+  /// note: somebody may read each second, and the other note would be asked about again each time.
+  package static let reads: Int64 = 1
+
   /// A note with these parts.
   package init(
     kind: Kind, channel: ChannelURL, messageID: Int64 = 0, source: ChangeSource, users: [UserID] = []
   ) {
     self.kind = kind
     self.channel = channel
-    self.messageID = messageID
+    self.messageID = kind == .channel && source == .read ? WebhookNote.reads : messageID
     self.source = source
     self.users = users
   }
@@ -77,6 +81,8 @@ extension WebhookNote {
     self.init(
       kind: kind, channel: ChannelURL(row.string(1)), messageID: row.int64(2), source: source,
       users: row.string(4).split(separator: "\n").map { UserID(String($0)) })
+    // An earlier version stored notes of reads without a row of their own.
+    messageID = row.int64(2)
     noted = row.int64(5)
   }
 }
@@ -125,8 +131,8 @@ extension CacheWriter {
       VALUES (?1, ?2, ?3, ?4, ?5, ?6)
       ON CONFLICT (channel_url, kind, message_id) DO UPDATE
       SET
-        -- The source `channelDeleted` stays, and the source `read` replaces no other.
-        source = iif(source = ?7 OR excluded.source = ?8, source, excluded.source),
+        -- The source `channelDeleted` stays.
+        source = iif(source = ?7, source, excluded.source),
         users = excluded.users,
         noted = noted + 1
       """
@@ -138,7 +144,6 @@ extension CacheWriter {
       $0.bind(5, note.source.rawValue)
       $0.bind(6, users)
       $0.bind(7, ChangeSource.channelDeleted.rawValue)
-      $0.bind(8, ChangeSource.read.rawValue)
     }
   }
 

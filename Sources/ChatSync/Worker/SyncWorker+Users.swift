@@ -190,36 +190,37 @@ extension SyncWorker {
     try take(try store.webhookNotes(in: url))
   }
 
-  /// Fetches the channel as the users whom its webhook note names, and one other; as every connected member
+  /// Fetches the channel as the users whom its webhook notes name, and one other; as every connected member
   /// if the channel may be gone (B10, B34).
   func refresh(_ url: ChannelURL) async throws -> Outcome {
-    // Read before the note, so that news in between does not count as settled.
+    // Read before the notes, so that news in between does not count as settled.
     let news = try store.memberList(of: url).news
-    // The note and its users stay until all is done. A webhook that comes meanwhile makes a new note (B34).
-    let stored = try store.webhookNotes(in: url).first { $0.kind == .channel }
-    // A refresh that began after a note was stored, and before the plan heard of it, has settled it. Polls
-    // may rely on this refresh for read positions nevertheless (`refreshPositions`). It asks as one member.
-    let note = stored ?? Webhook.Note(kind: .channel, channel: url, source: .read)
-    let named = note.users.filter { user in
+    // The notes and their users stay until all is done. A webhook that comes meanwhile makes a new one (B34).
+    let notes = try store.webhookNotes(in: url).filter { $0.kind == .channel }
+    let users = Array(Set(notes.flatMap(\.users)))
+    // Without a note, one is settled that the plan heard of too late. Polls may rely on this refresh for read
+    // positions nevertheless (`refreshPositions`), so it asks as one member.
+    let source = notes.lazy.map(\.source).first { $0 != .read } ?? .read
+    let named = users.filter { user in
       plan.status(of: user).map { $0.phase != .stopped && $0.phase != .closed } ?? false
     }
     // An answer about one member that cannot be read, or a refusal, does not stop the others. The refresh is
     // repeated (B35).
     var failure: UpstreamError?
-    for user in try asked(of: url, note, named) {
+    for user in try asked(of: url, source, named) {
       do {
-        try await refresh(
-          url, as: user, isNamed: named.contains(user), note.source, news)
+        try await refresh(url, as: user, isNamed: named.contains(user), source, news)
       } catch let error as UpstreamError {
         guard error.concernsOneItem else { throw error }
         failure = error
       }
     }
-    try await endMemberships(of: stopped(among: note.users), in: url, note.source)
+    try await endMemberships(of: stopped(among: users), in: url, source)
     if let failure { throw failure }
-    if let stored {
-      try await settleMembers(of: url, news, stored)
-      try await store.settled(stored)
+    for note in notes {
+      // Who has read on is no news of the member list.
+      if note.source != .read { try await settleMembers(of: url, news, note) }
+      try await store.settled(note)
     }
     try know(url)
     return try store.connectedMembers(of: url, atMost: 1).isEmpty ? .channelGone : .done
@@ -238,12 +239,12 @@ extension SyncWorker {
     }
   }
 
-  /// The users as whom the channel is fetched. Any one of them gets the shared fields; each user whom the
-  /// note names gets that user's own view (B34). If the channel may be gone, it is fetched as every member.
-  private func asked(of url: ChannelURL, _ note: Webhook.Note, _ named: [UserID]) throws -> [UserID] {
+  /// The users as whom the channel is fetched. Any one of them gets the shared fields; each user whom a note
+  /// names gets that user's own view (B34). If the channel may be gone, it is fetched as every member.
+  private func asked(of url: ChannelURL, _ source: ChangeSource, _ named: [UserID]) throws -> [UserID] {
     let members = try store.connectedMembers(of: url)
-    guard note.source != .channelDeleted else { return Array(Set(members).union(named)) }
-    if note.source == .read {
+    guard source != .channelDeleted else { return Array(Set(members).union(named)) }
+    if source == .read {
       let readers = members.filter { named.contains($0) }
       return readers.isEmpty ? Array(members.prefix(1)) : readers
     }
