@@ -24,6 +24,9 @@ final class FakeUpstream: Upstream {
     var log: [(at: Int64, id: Int64)] = []
   }
 
+  /// A part of a channel that polls can leave out.
+  enum Part { case members, positions }
+
   struct State {
     var channels: [ChannelURL: Channel] = [:]
     /// Changes of users' channels, in order: the index is the token.
@@ -54,12 +57,12 @@ final class FakeUpstream: Upstream {
     var lists: [UserID: [Importance]] = [:]
     /// The number of calls for single channels.
     var channelCalls = 0
-    /// How many read positions each channel has, and whether polls may leave them out.
+    /// How many members with read positions each channel shows, and what polls may leave out.
     var positions: [ChannelURL: Int] = [:]
-    var leavesPositionsOut = true
+    var leavesOut: Set<Part> = [.members, .positions]
     /// Whether a poll that leaves them out is refused.
     var refusesPollsWithout = false
-    /// The polls of each user, by whether read positions were asked for.
+    /// The polls of each user, by whether members and read positions were asked for.
     var polls: [UserID: [Bool]] = [:]
     /// Calls for a single channel are refused.
     var isChannelBroken = false
@@ -181,19 +184,22 @@ final class FakeUpstream: Upstream {
   }
 
   private static func record(
-    _ url: ChannelURL, _ channel: Channel, _ user: UserID?, positions: Int? = nil
+    _ url: ChannelURL, _ channel: Channel, _ user: UserID?, positions: Int? = nil,
+    without: Set<Part> = []
   ) -> ChannelRecord {
-    let receipts = positions.map { count in
-      ReadReceipts(Dictionary(uniqueKeysWithValues: (0..<count).map { (ExactText("reader\($0)"), 7) }))
+    let names = positions.map { count in (0..<count).map { "reader\($0)" } }
+    let receipts = names.map { ReadReceipts(Dictionary(uniqueKeysWithValues: $0.map { (ExactText($0), 7) })) }
+    let members = names?.prefix(100).map { name in
+      MemberRecord(userID: name, nickname: "", state: .joined, body: Array("\"user_id\":\"\(name)\"".utf8))
     }
     let isMember = user.map { channel.members.contains($0) } ?? false
     return ChannelRecord(
       url: url, name: url.text, customType: "", createdAt: 1, isDistinct: false, isPublic: false,
       isSuper: false,
       isFrozen: false, memberCount: 1, joinedMemberCount: 1, body: [],
-      lastMessage: channel.messages.last.map { .message(record($0)) } ?? .none, readReceipts: receipts,
-      metadata: nil,
-      members: nil,
+      lastMessage: channel.messages.last.map { .message(record($0)) } ?? .none,
+      readReceipts: without.contains(.positions) ? nil : receipts, metadata: nil,
+      members: without.contains(.members) ? nil : members,
       membership: MembershipRecord(
         state: isMember ? .joined : .outside, isOperator: false, isMuted: false, hiddenState: "unhidden",
         floorAt: 0,
@@ -249,11 +255,11 @@ final class FakeUpstream: Upstream {
   }
 
   func channelChanges(
-    of user: UserID, since: ChangesSince, hasPositions: Bool, _ importance: Importance
+    of user: UserID, since: ChangesSince, hasMembers: Bool, _ importance: Importance
   ) async throws -> UpstreamChanges<ChannelRecord, ChannelURL> {
     try await ask { state in
-      state.polls[user, default: []].append(hasPositions)
-      if !hasPositions, state.refusesPollsWithout {
+      state.polls[user, default: []].append(hasMembers)
+      if !hasMembers, state.refusesPollsWithout {
         throw UpstreamError.rejection(code: 400111, message: "show_read_receipt")
       }
       if state.failing.contains(user) { throw UpstreamError.unreadable(reason: "nonsense") }
@@ -269,9 +275,9 @@ final class FakeUpstream: Upstream {
       let mine = urls.filter { state.channels[$0]?.members.contains(user) ?? false }
       return UpstreamChanges(
         updated: mine.map {
-          let isTold = hasPositions || !state.leavesPositionsOut
-          return FakeUpstream.record(
-            $0, state.channels[$0]!, user, positions: isTold ? state.positions[$0] : nil)
+          FakeUpstream.record(
+            $0, state.channels[$0]!, user, positions: state.positions[$0],
+            without: hasMembers ? [] : state.leavesOut)
         },
         deleted: Array(urls.subtracting(mine)),
         hasMore: start + page.count < state.log.count, next: state.token(start + page.count), unreadable: 0

@@ -22,10 +22,10 @@ struct GapCheckTests {
     }
   }
 
-  private func run(_ line: Line, covered: Position?, counts: Bool = true) -> (
+  private func run(_ line: Line, covered: Position?, counts: Bool = true, told: Set<Int64> = []) -> (
     GapCheck.Verdict, Set<Position>, Int
   ) {
-    var check = GapCheck(covered: covered, counts: counts)
+    var check = GapCheck(covered: covered, counts: counts, told: told)
     var pages: [[Position]] = []
     while true {
       switch check.step() {
@@ -66,6 +66,44 @@ struct GapCheckTests {
       #expect(kept.isSuperset(of: line.rows.suffix(100)), "the newest page is loaded")
       #expect(requests <= 5)
     }
+  }
+
+  @Test("B34: however many messages webhooks told of, the same messages are stored", arguments: [1, 7, 1000])
+  func told(perMillisecond: Int) {
+    for missing in [0, 1, 2, 9, 10, 11, 30, 99, 100, 101, 300, 301, 5000] {
+      for counts in [true, false] {
+        let (line, covered) = line(missing, perMillisecond: perMillisecond)
+        func fresh(_ kept: Set<Position>) -> Set<Position> { kept.filter { $0 > covered } }
+        let (verdict, kept, requests) = run(line, covered: covered, counts: counts)
+        for told in [1, 2, 10, 11, 100] {
+          let ids = Set(line.rows.suffix(told).map(\.messageID))
+          let short = run(line, covered: covered, counts: counts, told: ids)
+          #expect(short.0 == verdict && fresh(short.1) == fresh(kept), "\(missing), told of \(told)")
+          #expect(short.2 <= requests + 1)
+        }
+      }
+    }
+  }
+
+  @Test("B34: a few new messages take one short page, and a whole one if it lacks one of them, or a parent")
+  func short() {
+    let (line, covered) = line(3)
+    let new = Set(line.rows.suffix(3).map(\.messageID))
+    for (told, lacksParents, sizes) in [
+      (new, false, [20]), (new, true, [20, 100]), (new.union([1]), false, [20, 100]), ([], false, [100]),
+    ] {
+      var check = GapCheck(covered: covered, counts: true, told: told)
+      var asked: [Int] = []
+      while case .list(let window) = check.step() {
+        asked.append(window.older)
+        check.received(window, line.list(window), lacksParents: lacksParents)
+      }
+      #expect(asked == sizes)
+      #expect(check.keep == [sizes.count - 1])
+    }
+    var first = GapCheck(covered: nil, counts: true, told: new)
+    let step = first.step()
+    #expect(step == .list(MessageWindow(.newest, older: 100, newer: 0)), "nothing is covered yet")
   }
 
   @Test("B28: what is missing in a channel that had no messages is estimated from its first message on")

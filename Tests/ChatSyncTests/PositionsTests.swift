@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChatSync
 
-/// Members' polls leave out the read positions of crowded channels.
+/// Members' polls leave out the members and read positions of crowded channels.
 @Suite(.timeLimit(.minutes(5)))
 struct PositionsTests {
   private static let room = ChannelURL("room")
@@ -126,20 +126,30 @@ struct PositionsTests {
     await world.worker.stop()
   }
 
-  @Test("B10: a server that gives them nevertheless is not asked for the channel", arguments: [true, false])
-  func given(isGiven: Bool) async throws {
+  @Test(
+    "B10: a server that gives all nevertheless is not asked for the channel",
+    arguments: [[], [.members], [.positions], [.members, .positions]] as [Set<FakeUpstream.Part>])
+  func given(without: Set<FakeUpstream.Part>) async throws {
     let world = try await world()
     world.upstream.send(Self.room, "one")
     try await polled(world)
     let before = world.upstream.state.withLock { state in
-      state.leavesPositionsOut = !isGiven
+      state.leavesOut = without
       return state.channelCalls
     }
     world.upstream.send(Self.room, "two")
     #expect(try await polled(world).allSatisfy { !$0 })
     #expect(await World.wait { world.store.state.withLock { $0.notes.isEmpty } })
-    #expect((world.upstream.state.withLock { $0.channelCalls } == before) == isGiven)
+    #expect((world.upstream.state.withLock { $0.channelCalls } == before) == without.isEmpty)
     await world.worker.stop()
+  }
+
+  @Test("B10: such a poll asks the chat server for neither, others for both", arguments: [true, false])
+  func wire(hasMembers: Bool) {
+    let endpoint = Endpoint.channelChanges(of: UserID("alice"), since: .time(0), hasMembers: hasMembers)
+    for name in ["show_member", "show_read_receipt"] {
+      #expect(endpoint.query.filter { $0.name == name }.map(\.value) == ["\(hasMembers)"])
+    }
   }
 
   @Test("B10: few read positions, and those of channels that few are in here, come with each poll")

@@ -93,7 +93,7 @@ struct SparseTests {
       let upstream = SendbirdUpstream(
         SendbirdUpstream.Configuration(base: "http://127.0.0.1:\(server.port)/v3", token: "t"), client: client
       )
-      let changes = try await upstream.channelChanges(of: alice, since: .time(0), hasPositions: true, .open)
+      let changes = try await upstream.channelChanges(of: alice, since: .time(0), hasMembers: true, .open)
       _ = try await store.store(
         changes.updated, of: alice, .changelog(deleted: changes.deleted, next: changes.next))
     }

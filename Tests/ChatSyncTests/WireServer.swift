@@ -69,7 +69,7 @@ struct WireServer {
         "{\"channels\":[\(page.items.map(json).joined(separator: ","))],\"next\":\"\(page.next ?? "")\",\"ts\":0}"
     case ("users", _, "changelogs"):
       let changes = try await fake.channelChanges(
-        of: UserID(path[1]), since: since, hasPositions: query["show_read_receipt"] != "false", .open)
+        of: UserID(path[1]), since: since, hasMembers: query["show_member"] != "false", .open)
       let deleted = changes.deleted.map { "\"\($0.text)\"" }.joined(separator: ",")
       return "{\"updated\":[\(changes.updated.map(json).joined(separator: ","))],\"deleted\":[\(deleted)],"
         + "\"has_more\":\(changes.hasMore),\"next\":\"\(changes.next?.text ?? "")\"}"

@@ -210,9 +210,9 @@ class Follower {
     let known = context.shared.alike(view.channel, since)
     guard !known.isEmpty else { return nil }
     return try context.run {
-      guard let own = try context.route.cache.view(of: view.url, for: view.userID), own.user == view.user,
+      guard let member = try view.member(context.route.cache),
         let found = known.last(where: {
-          $0.since == since && $0.key.until <= head.sequence && $0.key.matches(view, own)
+          $0.since == since && $0.key.until <= head.sequence && $0.key.matches(view, member)
         }),
         try !lacks(found.key, of: view, upTo: end ?? .max), found.key.adopt(by: view)
       else { return nil }
@@ -266,7 +266,7 @@ class Follower {
     let head = cache.cursor
     return try context.run {
       guard try since == head || areOfOthers(since, head) else { return false }
-      for case .messages(let view) in targets {
+      for case .messages(let view) in targets where try view.member(cache) == nil {
         guard let own = try cache.view(of: view.url, for: view.userID), own.isJoined, own.user == view.user
         else { return false }
       }

@@ -8,7 +8,7 @@ import SQLite
 ///
 /// It counts the messages of the view `unread_message`.
 final class CountedMessages {
-  /// The most messages of a channel that a snapshot keeps. Beyond them the view `crowded_count` counts.
+  /// The most messages of a channel that a snapshot keeps. Beyond them the view `unread_message` is counted.
   private static let most = 1000
 
   private struct Message {
@@ -94,23 +94,38 @@ extension CacheReader {
   func crowdedCount(
     of user: UserKey, named name: ExactText, in channel: ChannelKey, from position: Position,
     row: FollowedCounts.Count
-  ) throws -> FollowedCounts.Count? {
+  ) throws -> FollowedCounts.Count {
     guard let messages = notes?.channel(channel)?.counted,
       try messages.reach(position.createdAt, in: channel, db)
-    else { return try crowdedCount(of: user, in: channel) }
-    let later = messages.count(from: position, for: name)
-    let nearest = Limits.counts.nearest
-    return FollowedCounts.Count(
-      unread: nearest(nearest(row.unread) + later.unread),
-      mentions: nearest(nearest(row.mentions) + later.mentions))
+    else { return try crowdedCount(of: user, in: channel, row: row) }
+    return row.adding(messages.count(from: position, for: name))
   }
 
-  private func crowdedCount(of user: UserKey, in channel: ChannelKey) throws -> FollowedCounts.Count? {
-    try db.first("SELECT unread, mentions FROM crowded_count WHERE user = ?1 AND channel = ?2") {
+  /// The same, counted in the database: the messages are read once for both counts.
+  func crowdedCount(
+    of user: UserKey, in channel: ChannelKey, row: FollowedCounts.Count
+  ) throws -> FollowedCounts.Count {
+    let later = try db.first(
+      """
+      SELECT count(*), coalesce(sum(is_mention), 0)
+      FROM unread_message
+      WHERE user = ?1 AND channel = ?2
+      """
+    ) {
       $0.bind(1, user.rawValue)
       $0.bind(2, channel.rawValue)
     } _: {
       FollowedCounts.Count(unread: $0.int64(0), mentions: $0.int64(1))
     }
+    return row.adding(later ?? FollowedCounts.Count(unread: 0, mentions: 0))
+  }
+}
+
+extension FollowedCounts.Count {
+  /// A row's counts and those of later messages together, which are counts again.
+  fileprivate func adding(_ later: FollowedCounts.Count) -> FollowedCounts.Count {
+    let nearest = Limits.counts.nearest
+    return FollowedCounts.Count(
+      unread: nearest(nearest(unread) + later.unread), mentions: nearest(nearest(mentions) + later.mentions))
   }
 }

@@ -76,12 +76,14 @@ extension CacheWriter {
     var isChanged = try updateFields(of: record, channel)
     if let metadata = record.metadata { isChanged = try store(metadata, of: channel) || isChanged }
     isChanged = try storeMembers(record, of: channel) || isChanged
+    let last = try newLastMessage(record, channel)
+    // What a refresh because of reads finds besides them is no read.
+    let source = source == .read && (isChanged || last != .absent) ? .channelRefresh : source
     let (readers, changesChannel) =
       try record.readReceipts.map {
         try store($0, joined: record.positionsExpected, of: channel)
       } ?? ([], false)
     isChanged = isChanged || changesChannel
-    let last = try newLastMessage(record, channel)
     guard isChanged || !readers.isEmpty || last != .absent else { return channel }
     if !isChanged, last == .absent {
       try tell(readers, of: channel)

@@ -84,6 +84,7 @@ extension CacheWriter {
       newAfter = try self.newAfter(for: user, record, lastMessage, isListed: page != nil)
       try beginNewMessages(in: channel, after: newAfter, isAlone: try old == nil && reader.isLeft(channel))
     }
+    if old?.state != facts.state || old?.floorAt != facts.floorAt { noteRowsChanged(of: user) }
     let isTold = old == nil || old?.isShown(as: facts) == false
     if let folded, isTold || facts.counted != old?.counted {
       try write(storing(facts, folded: folded, of: name, in: channel), of: user, in: channel, newAfter)
@@ -231,6 +232,8 @@ extension CacheWriter {
     _ facts: MembershipFacts, since old: MembershipFacts?, of user: UserKey, in channel: ChannelKey,
     _ source: ChangeSource
   ) throws {
+    // What a refresh because of reads finds besides them is no read.
+    var source = source == .read ? .channelRefresh : source
     guard let old else {
       let sequence = try append(Change(.membershipGained, source, channel: channel, user: user))
       if facts.joins(since: nil) { try noteJoining(sequence, of: user, in: channel) }
@@ -246,7 +249,6 @@ extension CacheWriter {
     if facts.floorAt != old.floorAt {
       try append(Change(.floor, .channelRefresh, channel: channel, user: user))
     }
-    var source = source
     if facts.hiddenState != old.hiddenState, !source.isRealtime {
       source = facts.hiddenState == "unhidden" ? .channelUnhidden : .channelHidden
     } else if facts.lastReadAt > old.lastReadAt, !source.isRealtime {
@@ -327,21 +329,11 @@ extension CacheWriter {
   }
 
   private func facts(of user: UserKey, in channel: ChannelKey) throws -> MembershipFacts? {
-    try db.reading.first(
+    let stored = try db.reading.first(
       """
       SELECT
-        m.sort_at, m.state, m.role, m.is_muted, m.hidden_state, m.floor_at, m.last_read_at,
-        iif(
-          c.is_crowded,
-          (SELECT n.unread FROM crowded_count AS n WHERE n.user = m.user AND n.channel = m.channel),
-          m.unread
-        ),
-        iif(
-          c.is_crowded,
-          (SELECT n.mentions FROM crowded_count AS n WHERE n.user = m.user AND n.channel = m.channel),
-          m.mentions
-        ),
-        m.counted_at, m.counted_id, m.joined_at, m.invited_at, m.inviter
+        m.sort_at, m.state, m.role, m.is_muted, m.hidden_state, m.floor_at, m.last_read_at, m.unread,
+        m.mentions, m.counted_at, m.counted_id, m.joined_at, m.invited_at, m.inviter, c.is_crowded
       FROM membership AS m
       JOIN channel AS c ON c.id = m.channel
       WHERE m.user = ?1 AND m.channel = ?2
@@ -350,13 +342,19 @@ extension CacheWriter {
       $0.bind(1, user.rawValue)
       $0.bind(2, channel.rawValue)
     } _: { row in
-      MembershipFacts(
+      let facts = MembershipFacts(
         sortAt: row.int64(0), state: row.string(1), role: row.string(2), isMuted: row.bool(3),
         hiddenState: row.string(4), floorAt: row.int64(5), lastReadAt: row.int64(6), unread: row.int64(7),
         mentions: row.int64(8),
         counted: Position(createdAt: row.int64(9), messageID: row.int64(10)), joinedAt: row.int64(11),
         invitedAt: row.int64(12), inviter: row.isNull(13) ? nil : Array(row.bytes(13)))
+      return (facts: facts, isCrowded: row.bool(14))
     }
+    guard var facts = stored?.facts, stored?.isCrowded ?? false else { return stored?.facts }
+    let row = FollowedCounts.Count(unread: facts.unread, mentions: facts.mentions)
+    let count = try reader.crowdedCount(of: user, in: channel, row: row)
+    (facts.unread, facts.mentions) = (count.unread, count.mentions)
+    return facts
   }
 
   /// Deletes the membership: the user sees nothing of the channel any more, and unsent rows there fail (B69).
@@ -367,6 +365,7 @@ extension CacheWriter {
       $0.bind(2, channel.rawValue)
     }
     guard removed > 0 else { return }
+    noteRowsChanged(of: key)
     noteLeaving()
     // The other members no longer see how far this one has read.
     if try removePosition(of: ExactText(user.text), in: channel) {

@@ -159,7 +159,6 @@ extension CacheReader {
     return try crowdedCount(
       of: lookup.user, named: lookup.name, in: channel,
       from: max(counted.next, Position.last(at: own.lastReadAt).next, .first(at: own.floor)), row: counts)
-      ?? counts
   }
 
   /// Passes the channels of `query` after a key to `body`, in order, until it returns false. Filters and

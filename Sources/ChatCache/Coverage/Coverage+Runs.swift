@@ -3,6 +3,9 @@ import ChatModel
 extension MessageListing {
   /// The rows between the items that could not be read, in the order in which they came; nil if they are not
   /// in the order of their positions: then neighbouring rows prove nothing.
+  ///
+  /// The page's limit may have cut the millisecond of its far row: items that could not be read count to the
+  /// limit, too. So the rows of that millisecond are left out.
   var runs: [ArraySlice<MessageRecord>]? {
     guard zip(rows, rows.dropFirst()).allSatisfy({ $0.position < $1.position }) else { return nil }
     var runs: [ArraySlice<MessageRecord>] = []
@@ -11,7 +14,18 @@ extension MessageListing {
       runs.append(rows[start..<max(start, min(end, rows.count))])
       start = max(start, min(end, rows.count))
     }
-    return runs
+    return runs.map { run in
+      run.drop { window.older > 0 && isOfMillisecond(of: rows.first, $0) }.prefix {
+        window.newer == 0 || !isOfMillisecond(of: rows.last, $0)
+      }
+    }
+  }
+
+  /// Whether the row is of the far row's millisecond, which is not the one that the anchor's message is of:
+  /// that one is ordered by id.
+  private func isOfMillisecond(of far: MessageRecord?, _ row: MessageRecord) -> Bool {
+    if case .message(let position) = window.anchor, position.createdAt == row.createdAt { return false }
+    return far?.createdAt == row.createdAt
   }
 
   /// The stretches in which the listing shows every message, in order. `proof` is what its rows prove if all

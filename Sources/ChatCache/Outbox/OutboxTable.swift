@@ -147,6 +147,7 @@ extension CacheWriter {
   }
 
   private func insert(_ row: OutboxRow, _ content: OutboxContent, in laneKey: OutboxLaneKey) throws {
+    noteRowsChanged(of: laneKey.user)
     try content.params.withUnsafeBytes { params in
       try content.body.withUnsafeBytes { body in
         _ = try db.run(

@@ -15,6 +15,7 @@ package final class CacheWriter {
     var channels: Set<ChannelKey> = []
     var users: Set<UserKey> = []
     var members: Set<Member> = []
+    var changedUsers: Set<UserKey> = []
     var collections: Set<ExactText> = []
     var isForAll = false
     var connections: Set<UserKey> = []
@@ -83,6 +84,15 @@ package final class CacheWriter {
 
   /// Notes that rows were deleted whose files are not known here.
   func noteFreedFiles() { touched.mayFreeFiles = true }
+
+  /// Notes that a row changed that decides what the user sees in channels (`PlainMember`).
+  func noteRowsChanged(of user: UserKey) {
+    log.memberRows.changed(user)
+    touched.changedUsers.insert(user)
+  }
+
+  /// The users whose rows changed in this transaction.
+  var changedUsers: Set<UserKey> { touched.changedUsers }
 
   /// Invalidates what readers remember of users, because this transaction removes one.
   func noteRemovedUser() { log.users.unsettle() }

@@ -88,6 +88,8 @@ final class CommitLog: Sendable {
   let rights = KnownRights()
   /// When something last changed for each user alone.
   let ownChanges: OwnChanges
+  /// The changes of rows that decide what each user sees in channels.
+  let memberRows = MemberRows()
   /// Changes with every commit that removed a user.
   let users = Revision()
   /// The keys of users, remembered until a user is removed.
@@ -135,6 +137,7 @@ final class CommitLog: Sendable {
 
   /// Publishes the events of a durable commit, and calls the observers.
   func end(_ writer: CacheWriter) {
+    for user in writer.changedUsers { memberRows.changed(user) }
     guard let commit = writer.commit else { return }
     if let made = writer.newEpoch { epoch.store(made, ordering: .releasing) }
     committed.store(commit.sequence, ordering: .releasing)

@@ -6,8 +6,8 @@ import ChatModel
 ///
 /// A user with unsent rows in the channel sees messages in another way than others, and shares no answer.
 ///
-/// A view that takes the bytes is compared with its user's membership and floor at that moment. It may not
-/// take them if the log names its user, or the view itself, between the two cursors.
+/// A view that takes the bytes is compared with its user as a plain member at that moment. It may not take
+/// them if the log names its user, or the view itself, between the two cursors.
 package struct AnswerKey: Sendable {
   /// The channel.
   package let channel: ChannelKey
@@ -44,13 +44,11 @@ package struct AnswerKey: Sendable {
     named = try diff.reader.named(in: collection.channel, after: since, upTo: until)
   }
 
-  /// Whether the view gets the same answer. `own`: the channel as the view's user sees it. Changes nothing.
-  package func matches(_ view: MessageCollection, _ own: ChannelView) -> Bool {
+  /// Whether the view gets the same answer. `member`: the view's user. Changes nothing.
+  package func matches(_ view: MessageCollection, _ member: PlainMember) -> Bool {
     guard view.channel == channel, !named.users.contains(view.user),
-      !named.views.contains(ExactText(view.id)), view.request == request, own.isJoined,
-      own.channel == channel,
-      own.floorAt == floorAt,
-      !own.isOfItsOwn
+      !named.views.contains(ExactText(view.id)), view.request == request, member.channel == channel,
+      member.floorAt == floorAt
     else { return false }
     return view.state.withLock { isAlike($0) }
   }

@@ -13,7 +13,7 @@ package struct Waves: Sendable {
     /// Fewer followers than this are woken by each change.
     package var fewest = 100
     /// The least time that a wave takes for each follower, ns.
-    package var perFollower: UInt64 = 75_000
+    package var perFollower: UInt64 = 60_000
     /// The parts of that time. Those who are told in one part are told up to the same change, so that they
     /// can share answers.
     package var parts: UInt64 = 4

@@ -26,6 +26,8 @@ package final class MessageCollection: Sendable {
     var held: HeldWindow<LoadedRange>
     var known = ClientKnowledge<Int64>()
     var accessedAt: Int64
+    /// The view's user, if that is a plain member.
+    var member: PlainMember?
     /// Whether the window may be without the first page as the upstream answered it (B16).
     var mayLackFirstPage = true
     /// Whether the client loaded older messages last, and none came at the newest end since: a window that is
@@ -95,6 +97,14 @@ package final class MessageCollection: Sendable {
   /// The coverage of the channel, or of the thread that the view shows.
   func coverage(_ reader: CacheReader) throws -> Coverage {
     try reader.coverage(of: channel, thread: request.filter.parent)
+  }
+
+  /// The view's user as a plain member of the channel; nil: the user is none.
+  package func member(_ cache: Cache) throws -> PlainMember? {
+    if let known = state.withLock({ $0.member }), cache.isStill(known) { return known }
+    let found = try cache.plainMember(userID, in: url).flatMap { $0.user == user ? $0 : nil }
+    state.withLock { $0.member = found }
+    return found
   }
 
   /// The channel as the user sees it now. Throws if the user may not see it (B1).

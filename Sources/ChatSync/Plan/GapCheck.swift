@@ -4,9 +4,9 @@ import ChatModel
 /// Lists what lies between the newest covered message and the upstream's newest, as a value: `step` returns
 /// the page to list next, `received` takes its rows (B28, B29).
 ///
-/// The newest page comes first. If it reaches the covered end, nothing else is missing. Otherwise, if a view
-/// shows the newest end, the missing messages are counted by listing forward from the covered end in pages of
-/// 100:
+/// The newest page comes first; a short one, if webhooks told of a few new messages. If it reaches the
+/// covered end, nothing else is missing. Otherwise, if a view shows the newest end, the missing messages are
+/// counted by listing forward from the covered end in pages of 100:
 ///
 /// ```
 ///  covered ──┤ page 1 ├ page 2 ├ page 3 …      … ┤ newest page ├── now
@@ -18,6 +18,9 @@ import ChatModel
 package struct GapCheck: Sendable {
   /// The number of rows in a page.
   package static let pageRows = 100
+  /// The number of rows in a short page: half of them for messages that webhooks told of, the others for
+  /// those that came meanwhile.
+  private static let shortRows = 20
 
   /// What to do next.
   package enum Step: Sendable, Equatable {
@@ -39,6 +42,11 @@ package struct GapCheck: Sendable {
   package private(set) var keep: [Int] = []
   private let covered: Position?
   private let counts: Bool
+  private let told: Set<Int64>
+  /// The rows of the newest page.
+  private var newestRows: Int
+  /// How many short pages were listed before the newest page.
+  private var shortPages = 0
   fileprivate var pages: [Page] = []
   private var seen: Set<Position> = []
   private var anchor: MessageWindow.Anchor?
@@ -56,17 +64,21 @@ package struct GapCheck: Sendable {
   }
 
   /// A check of a channel covered up to `covered`. `counts`: an open view shows the newest end, so missing
-  /// messages are counted (B28).
-  package init(covered: Position?, counts: Bool) {
+  /// messages are counted (B28). `told`: the new messages that webhooks told of; empty: there are none, or
+  /// their ids are not known.
+  package init(covered: Position?, counts: Bool, told: Set<Int64> = []) {
     self.covered = covered
     self.counts = counts
+    self.told = told
+    let isShort = covered != nil && (1...GapCheck.shortRows / 2).contains(told.count)
+    newestRows = isShort ? GapCheck.shortRows : GapCheck.pageRows
     anchor = covered.map { .time($0.createdAt) }
   }
 
   /// The next page to list, or the result. `keep` then names the pages to store.
   package mutating func step() -> Step {
     guard let newest = pages.first else {
-      return .list(MessageWindow(.newest, older: GapCheck.pageRows, newer: 0))
+      return .list(MessageWindow(.newest, older: newestRows, newer: 0))
     }
     guard let covered, !newest.reaches(covered) else { return finish(.joined) }
     // The upstream cut a short page that does not reach the covered end: the forward listing finds the rest.
@@ -76,9 +88,20 @@ package struct GapCheck: Sendable {
     return forward()
   }
 
-  /// The rows of the window that `step` asked for.
-  package mutating func received(_ window: MessageWindow, _ rows: [Position]) {
+  /// The rows of the window that `step` asked for. `lacksParents`: a new message replies to one that is not
+  /// among them. Then a short page is followed by a whole one, which may show the thread's new state. So it is
+  /// if it lacks a message that webhooks told of, which may be a reply, too.
+  package mutating func received(
+    _ window: MessageWindow, _ rows: [Position], lacksParents: Bool = false
+  ) {
     let page = Page(rows: rows.sorted(), claim: window.listing(rows).claim)
+    if pages.isEmpty, newestRows < GapCheck.pageRows, let covered,
+      lacksParents || lacksTold(rows) || !page.reaches(covered)
+    {
+      newestRows = GapCheck.pageRows
+      shortPages += 1
+      return
+    }
     pages.append(page)
     for row in rows where covered.map({ row > $0 }) ?? true { seen.insert(row) }
     guard pages.count > 1 else { return }
@@ -88,6 +111,8 @@ package struct GapCheck: Sendable {
     }
     anchor = next
   }
+
+  private func lacksTold(_ rows: [Position]) -> Bool { !told.isSubset(of: rows.map(\.messageID)) }
 
   /// The next anchor of the forward listing: the first millisecond that the page does not prove, all of it,
   /// because messages of one millisecond may come in any order. Inside a millisecond with more messages than
@@ -134,8 +159,11 @@ package struct GapCheck: Sendable {
     }
   }
 
+  /// Notes the pages to store. `indices`: their places in `pages`.
+  private mutating func keep(_ indices: [Int]) { keep = indices.map { $0 + shortPages } }
+
   private mutating func finish(_ verdict: Verdict) -> Step {
-    keep = Array(pages.indices.dropFirst()) + [0]
+    keep(Array(pages.indices.dropFirst()) + [0])
     return .finish(verdict)
   }
 
@@ -155,13 +183,13 @@ package struct GapCheck: Sendable {
   }
 
   private mutating func finishHuge() -> Step {
-    keep = [0]
-    var kept = 0
+    var (kept, count) = ([Int](), 0)
     for index in pages.indices.dropFirst()
-    where kept + pages[index].rows.count + GapCheck.pageRows < seen.count {
-      kept += pages[index].rows.count
-      keep.insert(index, at: keep.count - 1)
+    where count + pages[index].rows.count + GapCheck.pageRows < seen.count {
+      count += pages[index].rows.count
+      kept.append(index)
     }
+    keep(kept + [0])
     return .finish(.huge(missing: estimate))
   }
 }

@@ -29,7 +29,7 @@ package struct Pace: Sendable, Equatable {
   /// The shortest interval between two refreshes of a channel because members have read on.
   package var readInterval: Int64 = 1_000
   /// How many read positions each poll of a member may bring. If a crowded channel has more, its members'
-  /// polls leave them out, and a refresh brings them for all.
+  /// polls leave them out, and its members, too. A refresh brings both for all.
   package var mostPositions = 100
   /// The largest wait after failures.
   package var maximumBackoff: Int64 = 60_000

@@ -60,7 +60,8 @@ struct UserWork: Sendable {
   var waitAfterLostToken: Backoff?
   /// The upstream's last reason for refusing the user.
   var denial: UpstreamError?
-  /// Whether the last poll told of crowded channels alone: the next one leaves out read positions.
+  /// Whether the last poll told of crowded channels alone: the next one leaves out members and their
+  /// read positions.
   var isInCrowds = false
   /// Polls since the upstream was last asked about the user itself.
   var polls = 0

@@ -57,19 +57,19 @@ struct Endpoint: Sendable, Equatable {
     return endpoint
   }
 
-  /// The parameters that ask for all fields of each channel. `hasPositions`: also for the read positions of
-  /// its members.
-  private static func channelParts(hasPositions: Bool = true) -> [(name: String, value: String)] {
+  /// The parameters that ask for all fields of each channel. `hasMembers`: also for its members and their
+  /// read positions.
+  private static func channelParts(hasMembers: Bool = true) -> [(name: String, value: String)] {
     [
-      ("show_member", "true"), ("show_empty", "true"), ("show_frozen", "true"), ("show_metadata", "true"),
-      ("show_read_receipt", hasPositions ? "true" : "false"), ("show_delivery_receipt", "false"),
+      ("show_member", "\(hasMembers)"), ("show_empty", "true"), ("show_frozen", "true"),
+      ("show_metadata", "true"), ("show_read_receipt", "\(hasMembers)"), ("show_delivery_receipt", "false"),
     ]
   }
 
-  static func channelChanges(of user: UserID, since: ChangesSince, hasPositions: Bool) -> Endpoint {
+  static func channelChanges(of user: UserID, since: ChangesSince, hasMembers: Bool) -> Endpoint {
     Endpoint(
       path: "/v3/users/\(segment(user.text))/my_group_channels/changelogs",
-      query: [start(since), ("limit", "100")] + channelParts(hasPositions: hasPositions))
+      query: [start(since), ("limit", "100")] + channelParts(hasMembers: hasMembers))
   }
 
   static func channel(_ url: ChannelURL, as user: UserID?) -> Endpoint {

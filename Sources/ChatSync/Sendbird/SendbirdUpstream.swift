@@ -94,9 +94,9 @@ package final class SendbirdUpstream: Upstream {
 
   /// See `Upstream`.
   package func channelChanges(
-    of user: UserID, since: ChangesSince, hasPositions: Bool, _ importance: Importance
+    of user: UserID, since: ChangesSince, hasMembers: Bool, _ importance: Importance
   ) async throws -> UpstreamChanges<ChannelRecord, ChannelURL> {
-    let endpoint = Endpoint.channelChanges(of: user, since: since, hasPositions: hasPositions)
+    let endpoint = Endpoint.channelChanges(of: user, since: since, hasMembers: hasMembers)
     return try await get(endpoint, importance) { root in
       guard let list = root["updated"], list.kind == .array else { throw Unreadable(field: "updated") }
       let updated = SendbirdUpstream.channels(list, of: endpoint)

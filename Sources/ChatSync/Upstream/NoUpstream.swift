@@ -26,7 +26,7 @@ package struct NoUpstream: Upstream {
 
   /// See `Upstream`.
   package func channelChanges(
-    of user: UserID, since: ChangesSince, hasPositions: Bool, _ importance: Importance
+    of user: UserID, since: ChangesSince, hasMembers: Bool, _ importance: Importance
   ) async throws -> UpstreamChanges<ChannelRecord, ChannelURL> { throw NoUpstream.absence }
 
   /// See `Upstream`.

@@ -21,10 +21,10 @@ package protocol Upstream: Sendable {
     of user: UserID, order: ChannelOrder, limit: Int, after token: String?, _ importance: Importance
   ) async throws -> UpstreamPage<ChannelRecord>
 
-  /// A page of the user's channel changelog. `hasPositions`: with the read positions of the channels'
-  /// members. A server may give them nevertheless.
+  /// A page of the user's channel changelog. `hasMembers`: with the channels' members and their read
+  /// positions. A server may give them nevertheless.
   func channelChanges(
-    of user: UserID, since: ChangesSince, hasPositions: Bool, _ importance: Importance
+    of user: UserID, since: ChangesSince, hasMembers: Bool, _ importance: Importance
   ) async throws -> UpstreamChanges<ChannelRecord, ChannelURL>
 
   /// One channel, as the user sees it if one is given.

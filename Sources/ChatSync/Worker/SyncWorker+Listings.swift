@@ -183,6 +183,14 @@ extension MessageWindow {
 }
 
 extension MessageListing {
+  /// Whether a message after the position replies to one that the listing lacks.
+  func lacksParents(after position: Position?) -> Bool {
+    let ids = Set(rows.map(\.messageID))
+    return rows.contains { row in
+      row.parentID.map { !ids.contains($0) && position.map { row.position > $0 } ?? true } ?? false
+    }
+  }
+
   /// Whether the listing proves none of its rows beyond the position, because it may have cut their
   /// millisecond.
   fileprivate func isGainless(beyond position: Position, _ isOlder: Bool) -> Bool {

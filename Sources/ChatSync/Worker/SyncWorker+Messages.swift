@@ -72,7 +72,8 @@ extension SyncWorker {
       let source: ChangeSource =
         isRealtime ? .messageReceived : line.coveredEnd == nil ? .apiResult : .messageFill
       try await closeNewestEnd(
-        url, line, counts: plan.countsMissing(url), source: source, answering: news, importance(url))
+        url, line, counts: plan.countsMissing(url), source: source, answering: news,
+        isCheck: asksForChanges, importance(url))
       if !views.isEmpty { try await joinNewestEnd(url, source) }
       try await listStarts(of: views, in: url)
       try await answer(views, in: url, nil)
@@ -165,15 +166,18 @@ extension SyncWorker {
   /// Lists from the newest end until the covered end is met, or is known to be far away (B25, B28, B29).
   func closeNewestEnd(
     _ url: ChannelURL, _ line: ChannelLine, counts: Bool, source: ChangeSource,
-    answering news: [Webhook.Note] = [], _ importance: Importance
+    answering news: [Webhook.Note] = [], isCheck: Bool = true, _ importance: Importance
   ) async throws {
     if let end = line.evictedEnd, importance == .background,
       try await listNews(after: end, in: url, source, answering: news)
     {
       return
     }
+    // A webhook that names no message may tell of an edit.
+    let told = Set(isCheck ? [] : news.map(\.messageID))
     var check = GapCheck(
-      covered: line.coveredEnd, counts: counts && (line.reachedEnd || line.newest == nil))
+      covered: line.coveredEnd, counts: counts && (line.reachedEnd || line.newest == nil),
+      told: told.contains(0) ? [] : told)
     var listings: [MessageListing] = []
     var context = context(source)
     context.answers = news
@@ -183,7 +187,8 @@ extension SyncWorker {
         do {
           let listing = try await list(url, window, importance)
           listings.append(listing)
-          check.received(window, listing.rows.map(\.position))
+          check.received(
+            window, listing.rows.map(\.position), lacksParents: listing.lacksParents(after: line.coveredEnd))
         } catch {
           guard case .message = window.anchor, error.isNotFoundUpstream, check.anchorIsGone() else {
             throw error

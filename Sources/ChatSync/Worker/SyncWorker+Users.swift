@@ -49,7 +49,7 @@ extension SyncWorker {
       try await withStates(page.items, of: user, asked, importance), of: user,
       .listing(sweep: sweeps[user]?.number ?? startedAt))
     for activity in found { try know(activity.url) }
-    if after == nil, page.next == nil { try notePositions(of: page.items, toldTo: user) }
+    if after == nil, page.next == nil { try noteCrowds(page.items, toldTo: user) }
     guard page.next == nil, let sweep = sweeps[user],
       try await store.endListing(of: user, begunAt: sweep.mark, ifMetBy: sweep.number)
     else { return .listed(next: page.next, channels: found) }
@@ -198,8 +198,8 @@ extension SyncWorker {
     // The notes and their users stay until all is done. A webhook that comes meanwhile makes a new one (B34).
     let notes = try store.webhookNotes(in: url).filter { $0.kind == .channel }
     let users = Array(Set(notes.flatMap(\.users)))
-    // Without a note, one is settled that the plan heard of too late. Polls may rely on this refresh for read
-    // positions nevertheless (`refreshPositions`), so it asks as one member.
+    // Without a note, one is settled that the plan heard of too late. Polls may rely on this refresh for
+    // members and read positions nevertheless (`refreshMembers`), so it asks as one member.
     let source = notes.lazy.map(\.source).first { $0 != .read } ?? .read
     let named = users.filter { user in
       plan.status(of: user).map { $0.phase != .stopped && $0.phase != .closed } ?? false
@@ -207,9 +207,10 @@ extension SyncWorker {
     // An answer about one member that cannot be read, or a refusal, does not stop the others. The refresh is
     // repeated (B35).
     var failure: UpstreamError?
+    var hasLeft = false
     for user in try asked(of: url, source, named) {
       do {
-        try await refresh(url, as: user, isNamed: named.contains(user), source, news)
+        hasLeft = try await !refresh(url, as: user, isNamed: named.contains(user), source, news)
       } catch let error as UpstreamError {
         guard error.concernsOneItem else { throw error }
         failure = error
@@ -217,6 +218,8 @@ extension SyncWorker {
     }
     try await endMemberships(of: stopped(among: users), in: url, source)
     if let failure { throw failure }
+    // For reads one member is asked for. If that one has left, the next one is.
+    if hasLeft, source == .read { return try await refresh(url) }
     for note in notes {
       // Who has read on is no news of the member list.
       if note.source != .read { try await settleMembers(of: url, news, note) }
@@ -251,26 +254,27 @@ extension SyncWorker {
     return named + members.filter { !named.contains($0) }.prefix(1)
   }
 
+  /// Fetches the channel as the user. False: the user has left it.
   private func refresh(
     _ url: ChannelURL, as user: UserID, isNamed: Bool, _ source: ChangeSource, _ memberNews: Int64
-  ) async throws {
+  ) async throws -> Bool {
     do {
       let asked = ChannelRecord.Asked(sequence: store.mark(), memberNews: memberNews)
       let record = try await upstream.channel(url, as: user, .open)
       if try await isLeft(record, by: user, isNamed: isNamed && source != .read) {
-        try await store.removeMembership(of: user, in: url, source)
-      } else {
-        _ = try await store.store(
-          try await withStates([record], of: user, asked), of: user, .refresh(source))
-        memberViews.note([record], isAlone: true)
-        if isNamed, record.lacksMemberView, memberViews.areExpected {
-          throw UpstreamError.unreadable(reason: "the channel lacks the fields that only the user sees")
-        }
+        try await store.removeMembership(of: user, in: url, source == .read ? .channelRefresh : source)
+        return false
+      }
+      _ = try await store.store(try await withStates([record], of: user, asked), of: user, .refresh(source))
+      memberViews.note([record], isAlone: true)
+      if isNamed, record.lacksMemberView, memberViews.areExpected {
+        throw UpstreamError.unreadable(reason: "the channel lacks the fields that only the user sees")
       }
     } catch {
       guard error.isNotFoundUpstream else { throw error }
       try await store.removeMembership(of: user, in: url, .channelDeleted)
     }
+    return true
   }
 
   /// Whether the user left the channel, which was fetched alone as the user. A server may send the channel

@@ -71,8 +71,8 @@ package actor SyncWorker {
   var besideUnreadable: [ChannelURL: Set<Position>] = [:]
   /// Whether channels come with the fields that only the asking user sees.
   var memberViews = MemberViews()
-  /// Whether the upstream refuses polls that leave out read positions.
-  var needsPositions = false
+  /// Whether the upstream refuses polls that leave out members and read positions.
+  var pollsNeedMembers = false
   var handshakes: [UserID: [CheckedContinuation<Void, Never>]] = [:]
   /// The reads that wait for the changes since their user's last connect.
   var catchUps: [UserID: [CheckedContinuation<Void, Never>]] = [:]

@@ -117,6 +117,34 @@ import Testing
     }
   }
 
+  @Test("B20: a refresh because of reads tells reads as reads, and what else it finds as found by a refresh")
+  func sources() throws {
+    try withCache { cache in
+      var record = Self.room(of: 100_000)
+      /// Stores the answer of a refresh. Returns the sources of what it tells.
+      func told() throws -> Set<ChangeSource> {
+        let (before, changed) = (try cache.read { try $0.lastChange() }, record)
+        _ = try cache.write { try $0.store([changed], of: Self.alice, .refresh(.read)) }
+        return try cache.read { reader in
+          let user = try #require(try reader.userKey(of: Self.alice))
+          return Set(try reader.changes(for: user, after: before, limit: 100).changes.map(\.change.source))
+        }
+      }
+      func member(named name: String) -> MemberRecord {
+        MemberRecord(
+          userID: "bob", nickname: name, state: .joined, body: Array("\"nickname\":\"\(name)\"".utf8))
+      }
+      record.members = [member(named: "Bob")]
+      record.readReceipts = ReadReceipts([ExactText("bob"): 1])
+      try #expect(told() == [.channelRefresh])
+      record.readReceipts = ReadReceipts([ExactText("bob"): 2])
+      try #expect(told() == [.read])
+      record.members = [member(named: "Robert")]
+      record.readReceipts = ReadReceipts([ExactText("bob"): 3])
+      try #expect(told() == [.channelRefresh])
+    }
+  }
+
   @Test("B11: one of 5 000 members who reads on costs what one of 50 does")
   func narrow() throws {
     func pages(_ count: Int) throws -> Int {

@@ -229,4 +229,30 @@ import Testing
     }
     #expect(Coverage(rows: [SegmentRow]()) == nil)
   }
+
+  @Test("B24, B35: beside unreadable items nothing is proven of the millisecond that the limit may have cut")
+  func cutBesideUnreadable() {
+    // Of the first millisecond the page shows one of several, because an unreadable item took a place.
+    let rows = [(7, 5), (9, 6), (10, 7), (11, 8)].map { ChannelWithMessages.message($0, at: $1) }
+    for breaks in [[0], [1], [2]] {
+      let listing = MessageListing(
+        window: MessageWindow(.newest, older: 5, newer: 0), rows: rows, isWhole: false, breaks: breaks,
+        askedAt: 0)
+      let claims = listing.claims(listing.window.listing(rows.map(\.position)))
+      var coverage = Coverage()
+      coverage.claimRuns(listing, now: 9, generation: 1, isOutdated: false)
+      for id in Int64(1)...8 {
+        let position = Position(createdAt: 5, messageID: id)
+        #expect(!claims.contains { $0.contains(position) }, "\(breaks)")
+        #expect(!coverage.isCovered(position), "\(breaks)")
+      }
+      #expect(claims.contains { $0.contains(rows[3].position) } && coverage.isCovered(rows[3].position))
+    }
+  }
+}
+
+extension Coverage {
+  fileprivate func isCovered(_ position: Position) -> Bool {
+    segments.contains { $0.range.contains(position) && $0.isCovered }
+  }
 }

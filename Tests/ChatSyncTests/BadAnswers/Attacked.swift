@@ -77,7 +77,7 @@ final class Attacked: Sendable {
       _ = try await store.store(page.items, of: alice, .listing(sweep: 1))
       return .channels(page.items, unreadable: page.unreadable)
     case .channelChanges:
-      let changes = try await upstream.channelChanges(of: alice, since: .time(0), hasPositions: true, .open)
+      let changes = try await upstream.channelChanges(of: alice, since: .time(0), hasMembers: true, .open)
       _ = try await store.store(
         changes.updated, of: alice, .changelog(deleted: changes.deleted, next: changes.next))
       return .channels(changes.updated, unreadable: changes.unreadable)
