@@ -89,8 +89,8 @@ package struct GapCheck: Sendable {
   }
 
   /// The rows of the window that `step` asked for. `lacksParents`: a new message replies to one that is not
-  /// among them. Then a short page is followed by a whole one, which may show the thread's new state. So it is
-  /// if it lacks a message that webhooks told of, which may be a reply, too.
+  /// among them. Then a short page is followed by a whole one, which may show the thread's new state. So it
+  /// is if it lacks a message that webhooks told of, which may be a reply, too.
   package mutating func received(
     _ window: MessageWindow, _ rows: [Position], lacksParents: Bool = false
   ) {
