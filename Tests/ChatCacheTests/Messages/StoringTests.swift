@@ -150,7 +150,7 @@ import Testing
     var listing = newest([1, 3, 5, 7], askedAt: world.cache.cursor.sequence, isWhole: false)
     listing.breaks = [2]
     try world.list(listing)
-    #expect(try doubted(world) == [9, 8, 6, 2], "4 is where an item could not be read")
+    #expect(try doubted(world) == [9, 8, 6], "4 is where an item could not be read, and 1 may be cut")
     #expect(try world.cache.read { try $0.coverage(of: ChannelKey(1)).tail } == before.tail)
   }
 
@@ -181,9 +181,9 @@ import Testing
     let covered = try world.cache.read { try $0.coverage(of: ChannelKey(1)) }.segments.filter(\.isCovered)
     #expect(
       covered.map(\.range) == [
-        message(1).position...message(2).position, message(5).position...message(6).position,
+        message(2).position...message(2).position, message(5).position...message(6).position,
         message(9).position...message(9).position,
-      ])
+      ], "the limit may have cut the millisecond of the first row")
     #expect(try world.page(MessagePageQuery()).ids == [9] && !world.page(MessagePageQuery()).isComplete)
     listing.rows.swapAt(0, 1)
     let fresh = try ChannelWithMessages()
