@@ -28,6 +28,9 @@ extension MessageListing {
     return far?.createdAt == row.createdAt
   }
 
+  /// Whether items that could not be read may be anywhere among the rows.
+  var mayLackAnywhere: Bool { !isWhole && (breaks.isEmpty || runs == nil) }
+
   /// The stretches in which the listing shows every message, in order. `proof` is what its rows prove if all
   /// of them could be read.
   package func claims(_ proof: Listing) -> [ClosedRange<Position>] {

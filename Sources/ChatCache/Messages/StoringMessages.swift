@@ -32,7 +32,7 @@ extension CacheWriter {
       for row in listing.rows {
         try put(row, &batch, askedAt: listing.askedAt, from: context.settlesDoubts ? .named : .listed)
       }
-      if listing.breaks.isEmpty {
+      if listing.breaks.isEmpty || listing.mayLackAnywhere {
         coverage.claim(
           proof, now: now, generation: context.generation,
           isOutdated: isOutdated ?? false || isOverreaching || !listing.isEndRead)
@@ -47,8 +47,8 @@ extension CacheWriter {
       if !listing.isEndRead, proof.claim?.upperBound == .end, let last = proof.last {
         try arrive(at: last.next, &coverage, &batch)
       }
-      // If unreadable items may be anywhere in the claim, its rows are served, but listed again (B31).
-      if let claim = proof.claim, !listing.isWhole, listing.breaks.isEmpty { coverage.markUnverified(claim) }
+      // Its rows are served, but listed again (B31).
+      if let claim = proof.claim, listing.mayLackAnywhere { coverage.markUnverified(claim) }
       // A listing requested before changes were missed does not show them (B31).
       if let claim = proof.claim, !old.unverified.isEmpty,
         try reader.wasDoubted(channel, since: listing.askedAt)

@@ -189,8 +189,33 @@ import Testing
     let fresh = try ChannelWithMessages()
     defer { fresh.cache.close() }
     try fresh.list(listing)
-    let nothing = try fresh.cache.read { try $0.coverage(of: ChannelKey(1)) }
-    #expect(nothing.segments.allSatisfy { !$0.isCovered }, "in another order nothing stands beside anything")
+    func isProven(_ world: ChannelWithMessages) throws -> Bool {
+      try world.cache.read { try $0.coverage(of: ChannelKey(1)) }.segments.contains {
+        $0.content == .covered(isUnverified: false)
+      }
+    }
+    #expect(try !isProven(fresh), "in another order nothing stands beside anything")
+    #expect(try !fresh.page(MessagePageQuery()).isComplete)
+  }
+
+  @Test("B24, B31: new rows in another order beside unreadable items are no complete page of a channel")
+  func breaksInTail() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    func isComplete(_ rows: Int) throws -> Bool {
+      let link = LinkStatus(.online, generation: 1)
+      return try world.page(MessagePageQuery(.newest, limit: rows), link: link).isComplete
+    }
+    try world.listNewest([message(1), message(2)], limit: 100)
+    #expect(try isComplete(1))
+    var listing = newest([1, 2, 9, 6], askedAt: world.cache.cursor.sequence, isWhole: false)
+    listing.breaks = [3]
+    try world.list(listing)
+    #expect(try world.page(MessagePageQuery()).ids == [1, 2, 6, 9])
+    #expect(try !isComplete(3), "others may have come, too")
+    try world.listNewest([1, 2, 6, 7, 9].map { message($0) }, limit: 100)
+    #expect(try world.page(MessagePageQuery()).ids == [1, 2, 6, 7, 9])
+    #expect(try isComplete(4))
   }
 
   @Test(
