@@ -37,7 +37,7 @@ extension CacheWriter {
     let lastMessage = record.lastMessage
     let aheadTo = try messageAhead(record)
     if aheadTo != nil { record.lastMessage = .absent }
-    let channel = try storeShared(record, origin.source)
+    let channel = try storeShared(record, origin)
     // If no user of this cache is in the channel any more, its data will be deleted.
     if record.membership?.state != .joined { noteLeaving() }
     if let membership = record.membership {
@@ -71,14 +71,13 @@ extension CacheWriter {
   }
 
   /// Stores the fields that all members share. A change appends one event of the channel.
-  private func storeShared(_ record: ChannelRecord, _ source: ChangeSource) throws -> ChannelKey {
+  private func storeShared(_ record: ChannelRecord, _ origin: ChannelOrigin) throws -> ChannelKey {
     guard let channel = try reader.channelKey(of: record.url) else { return try insert(record) }
     var isChanged = try updateFields(of: record, channel)
     if let metadata = record.metadata { isChanged = try store(metadata, of: channel) || isChanged }
     isChanged = try storeMembers(record, of: channel) || isChanged
     let last = try newLastMessage(record, channel)
-    // What a refresh because of reads finds besides them is no read.
-    let source = source == .read && (isChanged || last != .absent) ? .channelRefresh : source
+    let source = isChanged || last != .absent ? origin.sourceBesideReads : origin.source
     let (readers, changesChannel) =
       try record.readReceipts.map {
         try store($0, joined: record.positionsExpected, of: channel)
@@ -221,6 +220,10 @@ extension CacheWriter {
 }
 
 extension ChannelOrigin {
+  /// The source of events about anything but reads. A channel that was fetched because members have read on
+  /// may have changed in other ways, too.
+  package var sourceBesideReads: ChangeSource { source == .read ? .channelRefresh : source }
+
   /// The source that the events name (B20).
   var source: ChangeSource {
     switch self {

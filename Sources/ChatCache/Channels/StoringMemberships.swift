@@ -95,8 +95,8 @@ extension CacheWriter {
     if isTold {
       let isToldByPage = old == nil && page?.take(channel) ?? false
       if !isToldByPage {
-        try tell(facts, since: old, of: user, in: channel, origin.source)
-        if facts.joins(since: old) { try tellMissed(by: user, in: channel, origin.source) }
+        try tell(facts, since: old, of: user, in: channel, origin.sourceBesideReads)
+        if facts.joins(since: old) { try tellMissed(by: user, in: channel, origin.sourceBesideReads) }
       }
     } else if folded == nil {
       try setCounted(facts.counted, of: user, in: channel)
@@ -232,8 +232,6 @@ extension CacheWriter {
     _ facts: MembershipFacts, since old: MembershipFacts?, of user: UserKey, in channel: ChannelKey,
     _ source: ChangeSource
   ) throws {
-    // What a refresh because of reads finds besides them is no read.
-    var source = source == .read ? .channelRefresh : source
     guard let old else {
       let sequence = try append(Change(.membershipGained, source, channel: channel, user: user))
       if facts.joins(since: nil) { try noteJoining(sequence, of: user, in: channel) }
@@ -249,6 +247,7 @@ extension CacheWriter {
     if facts.floorAt != old.floorAt {
       try append(Change(.floor, .channelRefresh, channel: channel, user: user))
     }
+    var source = source
     if facts.hiddenState != old.hiddenState, !source.isRealtime {
       source = facts.hiddenState == "unhidden" ? .channelUnhidden : .channelHidden
     } else if facts.lastReadAt > old.lastReadAt, !source.isRealtime {

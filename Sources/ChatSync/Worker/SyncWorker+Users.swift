@@ -221,7 +221,7 @@ extension SyncWorker {
     // For reads one member is asked for. If that one has left, the next one is.
     if hasLeft, source == .read { return try await refresh(url) }
     for note in notes {
-      // Who has read on is no news of the member list.
+      // A read adds and removes no member, so its note leaves the member list as it is.
       if note.source != .read { try await settleMembers(of: url, news, note) }
       try await store.settled(note)
     }
@@ -258,14 +258,15 @@ extension SyncWorker {
   private func refresh(
     _ url: ChannelURL, as user: UserID, isNamed: Bool, _ source: ChangeSource, _ memberNews: Int64
   ) async throws -> Bool {
+    let origin = ChannelOrigin.refresh(source)
     do {
       let asked = ChannelRecord.Asked(sequence: store.mark(), memberNews: memberNews)
       let record = try await upstream.channel(url, as: user, .open)
       if try await isLeft(record, by: user, isNamed: isNamed && source != .read) {
-        try await store.removeMembership(of: user, in: url, source == .read ? .channelRefresh : source)
+        try await store.removeMembership(of: user, in: url, origin.sourceBesideReads)
         return false
       }
-      _ = try await store.store(try await withStates([record], of: user, asked), of: user, .refresh(source))
+      _ = try await store.store(try await withStates([record], of: user, asked), of: user, origin)
       memberViews.note([record], isAlone: true)
       if isNamed, record.lacksMemberView, memberViews.areExpected {
         throw UpstreamError.unreadable(reason: "the channel lacks the fields that only the user sees")
