@@ -73,6 +73,7 @@ extension CacheWriter {
   /// Stores the fields that all members share. A change appends one event of the channel.
   private func storeShared(_ record: ChannelRecord, _ origin: ChannelOrigin) throws -> ChannelKey {
     guard let channel = try reader.channelKey(of: record.url) else { return try insert(record) }
+    if try isAnother(record, than: channel) { try clear(record.url) }
     var isChanged = try updateFields(of: record, channel)
     if let metadata = record.metadata { isChanged = try store(metadata, of: channel) || isChanged }
     isChanged = try storeMembers(record, of: channel) || isChanged
@@ -99,6 +100,15 @@ extension CacheWriter {
       try setLastMessage(message, of: channel, version: sequence)
     }
     return channel
+  }
+
+  /// Whether the channel was deleted and another one was made under its url, which has none of its messages.
+  /// An answer with an earlier creation may be outdated; one that differs by less than a second may have been
+  /// rounded.
+  private func isAnother(_ record: ChannelRecord, than channel: ChannelKey) throws -> Bool {
+    guard let createdAt = record.createdAt else { return false }
+    let known = try reader.createdAt(of: channel)
+    return known > 0 && createdAt >= known + 1_000
   }
 
   /// Appends an event for each member who has read on, or one event for all if there are too many.
@@ -235,6 +245,15 @@ extension ChannelOrigin {
 }
 
 extension CacheReader {
+  /// When the channel was made (ms); 0: no answer has said.
+  fileprivate func createdAt(of channel: ChannelKey) throws -> Int64 {
+    try db.first("SELECT created_at FROM channel WHERE id = ?1") {
+      $0.bind(1, channel.rawValue)
+    } _: {
+      $0.int64(0)
+    } ?? 0
+  }
+
   /// Whether a view of the channel is open.
   fileprivate func hasViews(_ channel: ChannelKey) throws -> Bool {
     try db.first("SELECT 1 FROM collection INDEXED BY collection_by_channel WHERE channel = ?1 LIMIT 1") {

@@ -97,7 +97,7 @@ extension SyncWorker {
       // Webhooks come for the whole application: those for channels without a user of this cache are dropped.
       let notes = try notes.filter(concernsSomebody).map(abridged)
       guard !notes.isEmpty else { return .success(0) }
-      holdLeavers(notes)
+      try holdLeavers(notes)
       try take(try await store.note(notes))
       turn()
       return .success(notes.count)
@@ -106,10 +106,17 @@ extension SyncWorker {
     }
   }
 
-  /// Those who left, as a webhook says, are shown no news until their changes are known (B1).
-  private func holdLeavers(_ notes: [Webhook.Note]) {
-    for note in notes where note.source == .memberLeft {
-      for user in note.users {
+  /// Those who left, and all members of a deleted channel, are shown no news until their changes are known
+  /// (B1): another channel may have been made under the same url, in which they are not.
+  private func holdLeavers(_ notes: [Webhook.Note]) throws {
+    for note in notes {
+      let leavers =
+        switch note.source {
+        case .memberLeft: note.users
+        case .channelDeleted: try store.connectedMembers(of: note.channel)
+        default: [UserID]()
+        }
+      for user in leavers {
         plan.toldOfLeaving(user, now: now)
         holdLeaver(user)
       }

@@ -22,6 +22,31 @@ import Testing
     try world.cache.write { _ = try $0.store([answered], of: world.bob, origin) }
   }
 
+  @Test("B1: a channel that is made anew under its url shows nobody the messages of the old one")
+  func madeAnew() throws {
+    let world = try ChannelWithMessages()
+    defer { world.cache.close() }
+    func store(createdAt: Int64) throws {
+      var record = ChannelWithMessages.channel(world.url)
+      record.createdAt = createdAt
+      let answered = record
+      try world.cache.write { _ = try $0.store([answered], of: world.bob, .refresh(.channelDeleted)) }
+    }
+    try store(createdAt: 50_000)
+    try world.listNewest([1, 2].map { ChannelWithMessages.message($0, at: 60_000 + $0) }, limit: 10)
+    for createdAt in [50_999, 50_000, 40_000] {
+      try store(createdAt: Int64(createdAt))
+      #expect(try world.page(MessagePageQuery()).ids == [1, 2], "rounded, or outdated")
+    }
+    try store(createdAt: 70_000)
+    for user in [world.alice, world.bob] {
+      #expect(try world.page(MessagePageQuery(), as: user).ids == [])
+      #expect(try !world.page(MessagePageQuery(), as: user).isComplete)
+    }
+    try world.listNewest([ChannelWithMessages.message(3, at: 71_000)], limit: 10)
+    #expect(try world.page(MessagePageQuery(), as: world.alice).ids == [3])
+  }
+
   @Test("B1: an answer from before a user left gives the channel back to nobody, and is asked for again")
   func overtaken() throws {
     let world = try ChannelWithMessages()
