@@ -15,7 +15,7 @@ enum FanOutRoutes {
         let waiter = request.makeWaiter()
         board.withLock { $0.waiters.append(waiter) }
         return .park(
-          Parking(waiter, milliseconds: nil) { reason in
+          Parking(waiter, milliseconds: nil, .many) { reason in
             guard reason == .woken, let latest = board.withLock({ $0.latest }) else {
               return .respond(.empty(204))
             }

@@ -8,6 +8,7 @@ package struct ExactText: Hashable, Sendable, CustomStringConvertible, Expressib
   /// The text as it came.
   package let text: String
   /// Wraps `text`.
+  @inlinable
   package init(_ text: some StringProtocol) { self.text = String(text) }
   /// Wraps a literal.
   package init(stringLiteral text: String) { self.text = text }
@@ -15,8 +16,10 @@ package struct ExactText: Hashable, Sendable, CustomStringConvertible, Expressib
   package var description: String { text }
 
   /// Whether both are the same bytes.
+  @inlinable
   package static func == (a: ExactText, b: ExactText) -> Bool { a.text.hasSameBytes(as: b.text) }
   /// Feeds the bytes.
+  @inlinable
   package func hash(into hasher: inout Hasher) { hasher.combine(bytesOf: text) }
 }
 
@@ -27,12 +30,14 @@ extension ExactText: Comparable {
 
 /// A dictionary whose keys are compared by their bytes and given as plain strings.
 package struct TextMap<Value> {
-  private var entries: [ExactText: Value] = [:]
+  @usableFromInline var entries: [ExactText: Value] = [:]
 
   /// An empty map.
+  @inlinable
   package init() {}
 
   /// The value under exactly these bytes.
+  @inlinable
   package subscript(name: String) -> Value? {
     get { entries[ExactText(name)] }
     set { entries[ExactText(name)] = newValue }
@@ -40,13 +45,14 @@ package struct TextMap<Value> {
   }
 
   /// The value under these bytes; `fallback` if there is none.
+  @inlinable
   package subscript(name: String, default fallback: @autoclosure () -> Value) -> Value {
     get { entries[ExactText(name), default: fallback()] }
     _modify { yield &entries[ExactText(name), default: fallback()] }
   }
 
   /// Removes and returns the value under these bytes.
-  @discardableResult
+  @discardableResult @inlinable
   package mutating func removeValue(forKey name: String) -> Value? {
     entries.removeValue(forKey: ExactText(name))
   }
@@ -84,6 +90,7 @@ extension TextMap: Sendable where Value: Sendable {}
 
 extension String {
   /// Whether both texts are the same bytes.
+  @inlinable
   package func hasSameBytes(as other: String) -> Bool {
     let isSame = utf8.withContiguousStorageIfAvailable { a in
       other.utf8.withContiguousStorageIfAvailable { b in
@@ -107,7 +114,8 @@ extension StringProtocol {
 
 extension Hasher {
   /// Feeds a text's bytes and its end.
-  mutating func combine(bytesOf text: String) {
+  @inlinable
+  package mutating func combine(bytesOf text: String) {
     let isDone: Void? = text.utf8.withContiguousStorageIfAvailable {
       combine(bytes: UnsafeRawBufferPointer($0))
     }

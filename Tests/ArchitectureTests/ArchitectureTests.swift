@@ -36,6 +36,9 @@ import Testing
   @Test("no word that hides a meaning, and a reason beside what needs one")
   func words() { expectNone(Repository.sources.flatMap(Words.check)) }
 
+  @Test("what changes messages tells it to the counts that the writer keeps")
+  func messageRows() { expectNone(Repository.sources.flatMap(MessageRows.check)) }
+
   @Test("no code that threads for clients run waits for a commit")
   func waits() { expectNone(Repository.sources.flatMap(Waits.check)) }
 

@@ -3,13 +3,19 @@ enum Mutants {
   /// The least number of mutants.
   static let fewest = 250
 
-  /// The mutants that cannot be applied: the line that a mutant breaks must be in its file exactly once.
-  /// `text` reads a file.
+  /// The mutants that cannot be applied: the line that a mutant breaks must be in its file exactly once, and
+  /// each mutant has a name of its own. `text` reads a file.
   static func check(_ list: String, text: (String) -> String) -> [Finding] {
     var findings: [Finding] = []
     var file = ""
+    var names: Set<Substring> = []
     for (index, line) in list.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
       if line.hasPrefix("Sources/") { file = String(line) }
+      if line.hasPrefix("== "), let name = line.split(separator: ":").first, !names.insert(name).inserted {
+        findings.append(
+          Finding(
+            path: "Tests/Mutants/mutants.txt", line: index + 1, fault: "another mutant has this name"))
+      }
       guard line.hasPrefix("- ") else { continue }
       let old = line.dropFirst(2).filter { $0 != "‹" && $0 != "›" }
       let count = text(file).ranges(of: old).count

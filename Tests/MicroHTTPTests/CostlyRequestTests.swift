@@ -38,7 +38,7 @@ import Testing
     ) -> Outcome {
       let waiter = request.makeWaiter()
       waiters.withLock { $0.append(waiter) }
-      return .park(Parking(waiter, milliseconds: milliseconds, isCostly: true) { _ in try goOn() })
+      return .park(Parking(waiter, milliseconds: milliseconds, .costly) { _ in try goOn() })
     }
 
     /// Connections whose requests are parked.

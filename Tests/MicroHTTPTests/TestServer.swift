@@ -185,7 +185,7 @@ final class TestServer: Sendable {
   }
 
   private static func costly(_ board: Board) -> Route {
-    Route(.get, "/costly", operation: "costly") { try waitFor(board, $0, isCostly: true) }
+    Route(.get, "/costly", operation: "costly") { try waitFor(board, $0, .costly) }
   }
 
   private static func shared() -> Route {
@@ -246,7 +246,7 @@ final class TestServer: Sendable {
   }
 
   private static func waitFor(
-    _ board: Board, _ request: Request, isCostly: Bool = false
+    _ board: Board, _ request: Request, _ company: Parking.Company = .many
   ) throws -> Outcome {
     var wait: Int?
     var since = board.number
@@ -258,7 +258,7 @@ final class TestServer: Sendable {
     board.add(waiter)
     if board.number > since { return .respond(.text("early \(board.number)")) }
     return .park(
-      Parking(waiter, milliseconds: wait, isCostly: isCostly) { reason in
+      Parking(waiter, milliseconds: wait, company) { reason in
         if reason == .hungUp { board.state.withLock { $0.left += 1 } }
         return .respond(.text("\(reason) \(board.number)"))
       })

@@ -70,6 +70,11 @@ import Testing
     let shown = try wire.get(list)["channels"]?.items.first
     #expect(shown?["unread_message_count"] == .integer(1))
     #expect(shown?["hidden_state"] == .string("unhidden"))
+    let changed = try ["", "&show_member=false"].map {
+      try wire.get("/v3/users/bob/my_group_channels/changelogs?change_ts=0\($0)")["updated"]?.items.first
+    }
+    #expect(changed[0]?["members"]?.items.isEmpty == false)
+    #expect(changed[1] != nil && changed[1]?["members"] == nil)
     _ = try wire.call("PUT", "/v3/group_channels/general/leave", #"{"user_ids":["bob"]}"#)
     let changes = try wire.get("/v3/users/bob/my_group_channels/changelogs?change_ts=0")
     #expect(changes["deleted"] == .array([.string("general")]))

@@ -224,7 +224,9 @@ class Follower {
   /// came since for this view's user alone: a message that was withheld from its sender when the answer was
   /// made may be shown by now.
   private func lacks(_ key: AnswerKey, of view: MessageCollection, upTo end: Int64) throws -> Bool {
-    try context.route.cache.read { reader in
+    let cache = context.route.cache
+    guard end > key.until || cache.mayHaveOwn(view.user, after: key.until) else { return false }
+    return try cache.read { reader in
       try reader.concerns(view.logScope, after: key.until, upTo: end)
         || end < .max && reader.hasOwn(view.logScope, after: key.until)
     }
@@ -248,9 +250,9 @@ class Follower {
     case .waits: break
     }
     guard view.isShownKnown(at: since.sequence) else { return .free }
-    let hasOwn = try context.run {
-      try context.route.cache.read { try $0.hasOwn(view.logScope, after: end) }
-    }
+    let cache = context.route.cache
+    guard cache.mayHaveOwn(view.user, after: end) else { return turn }
+    let hasOwn = try context.run { try cache.read { try $0.hasOwn(view.logScope, after: end) } }
     return hasOwn ? .free : turn
   }
 

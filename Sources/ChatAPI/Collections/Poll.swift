@@ -147,7 +147,8 @@ final class Poll: Follower {
   /// Stores the views' windows, and looks again: nothing was told yet.
   private func store(isLast: Bool) throws -> Outcome {
     unsubscribe()
-    return try DurableWrite<Void>(advice: "Ask again with the same cursor.").answer(
+    // A change that moves one window of a chat mostly moves those of its other followers, too.
+    return try DurableWrite<Void>(advice: "Ask again with the same cursor.", .many).answer(
       request, submit: { finish in try makeReady(then: finish) }
     ) { [self] in try end { try look(isLast: isLast) } }
   }
@@ -182,8 +183,8 @@ final class Poll: Follower {
     }
     let left = Int((endsAt - now) / 1_000_000) + 1
     // Polls of one chat view mostly get an answer that was made for another of them.
-    let isCostly = aloneIdentity == nil
-    return .park(Parking(waiter, milliseconds: left, isCostly: isCostly) { [self] in try goOn($0) })
+    let company: Parking.Company = aloneIdentity == nil ? .costly : .many
+    return .park(Parking(waiter, milliseconds: left, company) { [self] in try goOn($0) })
   }
 
   private func goOn(_ wake: Wake) throws -> Outcome {

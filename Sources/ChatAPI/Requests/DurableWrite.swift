@@ -24,14 +24,17 @@ struct DurableWrite<Made: Sendable>: Sendable {
   let unheard: @Sendable (Made) -> Void
   /// How long the request waits for its commit.
   let milliseconds: Int
+  /// Whether the commit is one that many requests wait for.
+  let company: Parking.Company
 
   init(
     advice: String = "Look whether it was, or send the request again.",
-    milliseconds: Int = DurableWriteLimit.milliseconds,
+    milliseconds: Int = DurableWriteLimit.milliseconds, _ company: Parking.Company = .alone,
     unheard: @escaping @Sendable (Made) -> Void = { _ in }
   ) {
     self.advice = advice
     self.milliseconds = milliseconds
+    self.company = company
     self.unheard = unheard
   }
 
@@ -58,7 +61,7 @@ struct DurableWrite<Made: Sendable>: Sendable {
     let now = Clock.system.monotonicNanoseconds()
     let left = now < end ? Int((end - now) / 1_000_000) : 0
     return .park(
-      Parking(waiter, milliseconds: left) { wake in
+      Parking(waiter, milliseconds: left, company) { wake in
         switch wake {
         case .woken:
           // A request has one waiter, which something else may wake too.

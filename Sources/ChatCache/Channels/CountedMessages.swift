@@ -2,13 +2,14 @@ import ChatModel
 import JSON
 import SQLite
 
-/// The newest messages of a crowded channel, as one snapshot of the database has them, to count what is
-/// unread. After each message the lists of thousands of members are looked at. Each counts here from its own
-/// position on, and the messages are read once for all that share the snapshot.
+/// The newest messages of a crowded channel, to count what is unread. After each message the lists of
+/// thousands of members are looked at, and each member's poll brings counts to compare with. Each counts here
+/// from its own position on, and the messages are read once for all: those of one snapshot of the database,
+/// or those of the writer's transactions.
 ///
 /// It counts the messages of the view `unread_message`.
 final class CountedMessages {
-  /// The most messages of a channel that a snapshot keeps. Beyond them the view `unread_message` is counted.
+  /// The most messages of a channel that are kept. Beyond them the view `unread_message` is counted.
   private static let most = 1000
 
   private struct Message {
@@ -26,32 +27,59 @@ final class CountedMessages {
   /// All messages of this time or later were read.
   private var from = Int64.max
   private var isFull = false
+  /// Whether messages came that are newer than all that were read.
+  private var lacksNewest = false
+
+  /// Notes that the message at that position was stored, changed or deleted. False: it may be among those
+  /// that were read, and so they do not hold any more.
+  func note(_ position: Position) -> Bool {
+    if let newest = messages.first?.counted.position, position > newest {
+      lacksNewest = true
+      return true
+    }
+    return position.createdAt < from
+  }
 
   /// Reads on, back to that time. False: the messages are too many.
   func reach(_ time: Int64, in channel: ChannelKey, _ db: ReadAccess) throws -> Bool {
+    if lacksNewest, let newest = messages.first?.counted.position {
+      let newer = try read(from: newest.next, before: .max, in: channel, db, limit: CountedMessages.most)
+      messages = newer.count < CountedMessages.most ? newer + messages : newer
+      lacksNewest = false
+      keepNewest(from: from)
+    }
     guard time < from, !isFull else { return time >= from }
-    let found = try read(from: time, in: channel, db)
-    messages += found
-    isFull = messages.count >= CountedMessages.most
-    // Of the oldest millisecond some messages may be missing.
-    from = isFull ? (messages.last?.counted.position.createdAt ?? time) + 1 : time
+    messages += try read(
+      from: .first(at: time), before: from, in: channel, db, limit: CountedMessages.most - messages.count)
+    keepNewest(from: time)
     return time >= from
   }
 
-  private func read(from time: Int64, in channel: ChannelKey, _ db: ReadAccess) throws -> [Message] {
+  /// Drops the oldest messages if there are too many. `time`: all messages since then were read.
+  private func keepNewest(from time: Int64) {
+    messages.removeLast(max(0, messages.count - CountedMessages.most))
+    isFull = messages.count == CountedMessages.most
+    // Of the oldest millisecond some messages may be missing.
+    from = isFull ? (messages.last?.counted.position.createdAt ?? time) + 1 : time
+  }
+
+  private func read(
+    from first: Position, before time: Int64, in channel: ChannelKey, _ db: ReadAccess, limit: Int
+  ) throws -> [Message] {
     try db.all(
       """
       SELECT created_at, message_id, sender, flags, mentions
       FROM message
-      WHERE channel = ?1 AND created_at >= ?2 AND created_at < ?3
+      WHERE channel = ?1 AND (created_at, message_id) >= (?2, ?3) AND created_at < ?4
       ORDER BY created_at DESC, message_id DESC
-      LIMIT ?4
+      LIMIT ?5
       """
     ) {
       $0.bind(1, channel.rawValue)
-      $0.bind(2, time)
-      $0.bind(3, from)
-      $0.bind(4, CountedMessages.most - messages.count)
+      $0.bind(2, first.createdAt)
+      $0.bind(3, first.messageID)
+      $0.bind(4, time)
+      $0.bind(5, limit)
     } _: { row in
       let counted = CountedMessage(
         position: Position(createdAt: row.int64(0), messageID: row.int64(1)), sender: row.string(2),
@@ -88,6 +116,34 @@ final class CountedMessages {
   }
 }
 
+/// The messages of crowded channels as the writer's transactions have them. They are kept until one of them
+/// changes, or a write fails; newer messages are read as they are needed.
+final class CountedChannels: @unchecked Sendable {  // because the writer's thread alone uses it
+  private static let most = 32
+
+  private var channels: [ChannelKey: CountedMessages] = [:]
+
+  /// The messages of a channel.
+  func messages(of channel: ChannelKey) -> CountedMessages {
+    if let known = channels[channel] { return known }
+    if channels.count >= CountedChannels.most, let any = channels.keys.first { channels[any] = nil }
+    let made = CountedMessages()
+    channels[channel] = made
+    return made
+  }
+
+  /// Notes that the message at that position was stored, changed or deleted.
+  func note(_ position: Position, in channel: ChannelKey) {
+    if let known = channels[channel], !known.note(position) { channels[channel] = nil }
+  }
+
+  /// Notes that messages of the channel were deleted.
+  func forget(_ channel: ChannelKey) { channels[channel] = nil }
+
+  /// Forgets the messages of all channels.
+  func forgetAll() { channels = [:] }
+}
+
 extension CacheReader {
   /// The counts of a member of a crowded channel: those of the member's row, and the messages from `position`
   /// on, which the row does not count.
@@ -95,7 +151,7 @@ extension CacheReader {
     of user: UserKey, named name: ExactText, in channel: ChannelKey, from position: Position,
     row: FollowedCounts.Count
   ) throws -> FollowedCounts.Count {
-    guard let messages = notes?.channel(channel)?.counted,
+    guard let messages = counted?.messages(of: channel) ?? notes?.channel(channel)?.counted,
       try messages.reach(position.createdAt, in: channel, db)
     else { return try crowdedCount(of: user, in: channel, row: row) }
     return row.adding(messages.count(from: position, for: name))

@@ -132,6 +132,7 @@ extension CacheWriter {
       $0.bind(1, channel.rawValue)
       $0.bind(2, most)
     }
+    noteMessagesDeleted(in: channel)
     return try db.run(
       """
       DELETE FROM message

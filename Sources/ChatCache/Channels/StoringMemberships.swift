@@ -49,7 +49,7 @@ extension CacheWriter {
     _ lastMessage: ChannelRecord.LastMessage, asked: ChannelRecord.Asked?, _ origin: ChannelOrigin,
     _ page: inout ListedPage?
   ) throws {
-    let old = try facts(of: user, in: channel)
+    let old = try facts(of: user, named: name, in: channel)
     var record = record
     if let asked, try isOvertaken(record, by: old, asked, of: user, in: channel) {
       try askAgain(channel, as: name)
@@ -327,7 +327,9 @@ extension CacheWriter {
     }
   }
 
-  private func facts(of user: UserKey, in channel: ChannelKey) throws -> MembershipFacts? {
+  private func facts(
+    of user: UserKey, named name: UserID, in channel: ChannelKey
+  ) throws -> MembershipFacts? {
     let stored = try db.reading.first(
       """
       SELECT
@@ -351,7 +353,9 @@ extension CacheWriter {
     }
     guard var facts = stored?.facts, stored?.isCrowded ?? false else { return stored?.facts }
     let row = FollowedCounts.Count(unread: facts.unread, mentions: facts.mentions)
-    let count = try reader.crowdedCount(of: user, in: channel, row: row)
+    let from = max(facts.counted.next, Position.last(at: facts.lastReadAt).next, .first(at: facts.floorAt))
+    let count = try reader.crowdedCount(
+      of: user, named: ExactText(name.text), in: channel, from: from, row: row)
     (facts.unread, facts.mentions) = (count.unread, count.mentions)
     return facts
   }

@@ -160,6 +160,13 @@ extension CacheReader {
   }
 }
 
+extension Cache {
+  /// Whether something may have changed for the user alone after `sequence`. The user's counts do not count.
+  package func mayHaveOwn(_ user: UserKey, after sequence: Int64) -> Bool {
+    log.ownChanges.mayHave(user, after: sequence)
+  }
+}
+
 extension LogScope {
   /// Binds the channel, the user and the view's id.
   fileprivate func bind(to statement: Statement) {

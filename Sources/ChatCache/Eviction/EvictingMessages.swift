@@ -133,6 +133,7 @@ extension CacheWriter {
           AND (created_at, message_id) <= (?4, ?5))
       """
     ) { CacheReader.bind($0, going.stretch, channel) }
+    noteMessagesDeleted(in: channel)
     try db.run(
       """
       DELETE FROM message

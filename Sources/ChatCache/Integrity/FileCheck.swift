@@ -138,6 +138,7 @@ extension CacheWriter {
 
   /// Builds indexes anew from their tables.
   func rebuild(_ indexes: Set<String>) throws {
+    noteMessagesDeleted()
     for index in indexes.sorted() {
       let quoted = index.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"")
       try db.execute("REINDEX \"\(quoted)\"")

@@ -206,6 +206,7 @@ extension CacheWriter {
   private func write(
     _ record: MessageRecord, in channel: ChannelKey, version: Int64, firstVersion: Int64
   ) throws {
+    noteMessage(record.position, in: channel)
     let parentAt = try record.parentAt ?? record.parentID.flatMap { try reader.time(of: $0, in: channel) }
     try db.run(
       """
@@ -281,6 +282,7 @@ extension CacheWriter {
   }
 
   func deleteRow(at position: Position, in channel: ChannelKey) throws {
+    noteMessage(position, in: channel)
     try db.run("DELETE FROM message WHERE channel = ?1 AND created_at = ?2 AND message_id = ?3") {
       $0.bind(1, channel.rawValue)
       $0.bind(2, position.createdAt)

@@ -91,6 +91,15 @@ package final class CacheWriter {
     touched.changedUsers.insert(user)
   }
 
+  /// Notes that the message at that position was stored, changed or deleted.
+  func noteMessage(_ position: Position, in channel: ChannelKey) { log.counted.note(position, in: channel) }
+
+  /// Notes that messages of the channel were deleted.
+  func noteMessagesDeleted(in channel: ChannelKey) { log.counted.forget(channel) }
+
+  /// Notes that the messages of all channels were deleted.
+  func noteMessagesDeleted() { log.counted.forgetAll() }
+
   /// The users whose rows changed in this transaction.
   var changedUsers: Set<UserKey> { touched.changedUsers }
 
@@ -114,13 +123,16 @@ package final class CacheWriter {
   var db: WriteAccess { access! }
 
   /// Reads inside the transaction, with the same functions as any reader.
-  package var reader: CacheReader { CacheReader(db: db.reading, log: log, opened: log.head) }
+  package var reader: CacheReader {
+    CacheReader(db: db.reading, log: log, counted: log.counted, opened: log.head)
+  }
 
   /// Runs one item of a commit. If the item throws, the changes it noted are forgotten.
   func item(_ body: () throws -> Void) throws {
     let before = touched
     do { try body() } catch {
       touched = before
+      log.undone()
       throw error
     }
   }

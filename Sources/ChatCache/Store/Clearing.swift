@@ -93,6 +93,7 @@ extension CacheWriter {
   }
 
   private func deleteMessages(of channel: ChannelKey) throws {
+    noteMessagesDeleted(in: channel)
     try db.run("DELETE FROM message WHERE channel = ?1") { $0.bind(1, channel.rawValue) }
     try db.run(
       "UPDATE channel SET cached_messages = 0, cached_bytes = 0, cleared_version = NULL WHERE id = ?1"
@@ -110,6 +111,7 @@ extension CacheWriter {
     if isLater {
       try db.execute("DELETE FROM webhook_note")
     } else {
+      noteMessagesDeleted()
       for table in [
         "message", "tombstone", "segment", "membership", "member", "member_list",
         "channel_metadata", "read_position", "thread", "channel", "webhook_note",

@@ -90,6 +90,8 @@ final class CommitLog: Sendable {
   let ownChanges: OwnChanges
   /// The changes of rows that decide what each user sees in channels.
   let memberRows = MemberRows()
+  /// The messages of crowded channels, for the writer.
+  let counted = CountedChannels()
   /// Changes with every commit that removed a user.
   let users = Revision()
   /// The keys of users, remembered until a user is removed.
@@ -125,6 +127,9 @@ final class CommitLog: Sendable {
   func observe(_ observer: @escaping @Sendable (Commit) -> Void) {
     observers.withLock { $0.append(observer) }
   }
+
+  /// What a transaction wrote was undone, or may be.
+  func undone() { counted.forgetAll() }
 
   func begin(now: Int64) -> CacheWriter { CacheWriter(log: self, now: now) }
 

@@ -338,10 +338,15 @@ private final class Writer {
       log.users.settle()
     }
     var began: UInt64 = 0
-    try connection.write { db in
-      try body(db)
-      log.revision.unsettle()
-      began = Clock.system.monotonicNanoseconds()
+    do {
+      try connection.write { db in
+        try body(db)
+        log.revision.unsettle()
+        began = Clock.system.monotonicNanoseconds()
+      }
+    } catch {
+      log.undone()
+      throw error
     }
     log.commitTimes.note(nanoseconds: Clock.system.monotonicNanoseconds() - began)
   }

@@ -32,10 +32,18 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
   /// How far the request is processed.
   enum Phase: Equatable {
     case head, judging, body, running
-    case parked(isCostly: Bool)
+    case parked(Parking.Company)
     /// It was parked and went on: the library gets `answer`, or closes the connection if there is none.
     case goneOn
     case answered
+  }
+
+  /// Whether what the request waits for wakes many: a change, or the next part of a stream.
+  var isOfMany: Bool {
+    switch phase {
+    case .parked(.many), .parked(.costly), .answered: true
+    default: false
+    }
   }
 
   unowned(unsafe) let lot: ParkingLot  // its server keeps it until the last request was completed

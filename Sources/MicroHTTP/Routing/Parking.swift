@@ -1,21 +1,31 @@
 /// A handler asks to go on later.
 package struct Parking {
+  /// Which requests go on when this one does.
+  package enum Company {
+    /// It waits for something of its own, like the commit of a write, and goes on at once.
+    case alone
+    /// What it waits for wakes many. Such requests go on some at a time (decision 0061).
+    case many
+    /// As `many`, and `resume` mostly computes as long as it takes to send the answer. Some of these requests
+    /// go on, and then their answers are sent (decision 0054).
+    case costly
+  }
+
   let waiter: Waiter
   let milliseconds: Int?
-  let isCostly: Bool
+  let company: Company
   var resume: Resumption
 
   /// Parks until `waiter` is woken or `milliseconds` have passed (nil: until the server stops). `resume` then
   /// runs on a worker thread, exactly once, also when the client has left; it may park again with the same
-  /// waiter. `isCostly`: `resume` mostly computes as long as it takes to send the answer. Such requests go on
-  /// some at a time, and then their answers are sent (decision 0054).
+  /// waiter.
   package init(
-    _ waiter: Waiter, milliseconds: Int?, isCostly: Bool = false,
+    _ waiter: Waiter, milliseconds: Int?, _ company: Company = .alone,
     resume: @escaping (Wake) throws -> Outcome
   ) {
     self.waiter = waiter
     self.milliseconds = milliseconds
-    self.isCostly = isCostly
+    self.company = company
     self.resume = Resumption(resume)
   }
 }

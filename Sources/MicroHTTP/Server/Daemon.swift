@@ -8,8 +8,9 @@ import Synchronization
 /// When one connection is resumed, the library looks through all that are suspended at its daemon. So a
 /// worker with many connections shares them out among several daemons (decision 0051).
 ///
-/// Costly requests that were parked go on some at a time, before the library looks at their connections
-/// (decision 0054).
+/// Parked requests that a change wakes together go on some at a time, so that other requests do not wait for
+/// all of them (decision 0061). Costly ones go on before the library looks at their connections (decision
+/// 0054).
 final class Daemon: @unchecked Sendable {  // because the worker's thread alone uses all but what was resumed
   /// The most connections of one daemon.
   static let mostConnections = 256
@@ -26,17 +27,22 @@ final class Daemon: @unchecked Sendable {  // because the worker's thread alone 
   private var daemon: OpaquePointer?
   private let isResuming = Atomic<Bool>(false)
   private let resumed = Guarded<[Resumed]>([])
-  /// The connections that are resumed next.
+  /// The connections that are resumed next, some in each run.
   private var goingOn: ArraySlice<Resumed> = []
 
   /// A suspended connection that is to be resumed, and so is not closed before.
   private struct Resumed: @unchecked Sendable {  // because the worker's thread alone looks into it
     let connection: OpaquePointer
     let client: Unmanaged<ClientConnection>
+
+    /// The request that is suspended; nil while the connection has none.
+    var request: Request? { client._withUnsafeGuaranteedRef { $0.request?.takeUnretainedValue() } }
   }
 
   /// After so many nanoseconds no further costly request goes on before the library sends the answers.
   private static let longestAtOnce: UInt64 = 1_000_000
+  /// The most requests that go on in one run and are not costly.
+  private static let mostAtOnce = 64
 
   /// Nil: the library did not start it.
   init?(_ worker: Worker, _ certificate: CertificateTexts?) {
@@ -64,25 +70,38 @@ final class Daemon: @unchecked Sendable {  // because the worker's thread alone 
     deadline = isReady ? 0 : milliseconds == .max ? nil : Daemon.now() &+ milliseconds
   }
 
-  /// Resumes connections. Those of costly requests only when these have their answers, and only some.
+  /// Resumes connections: those of requests that wait for something of their own, and some of the others.
+  /// Those of costly requests only when these have their answers.
   private func resumeSome() {
-    if hasResumed, isResuming.exchange(false, ordering: .acquiringAndReleasing) {
-      goingOn += resumed.withLock { resumed in
-        defer { resumed = [] }
-        return resumed
-      }
-    }
+    takeResumed()
     guard !goingOn.isEmpty else { return }
     let end = Clock.system.monotonicNanoseconds() + Daemon.longestAtOnce
-    var isOver = false
-    while !isOver, let next = goingOn.popFirst() {
-      let isParkedAgain = next.client._withUnsafeGuaranteedRef { client in
-        guard let request = client.request?.takeUnretainedValue(), request.phase == .parked(isCostly: true)
-        else { return false }
-        defer { isOver = Clock.system.monotonicNanoseconds() >= end }
-        return !worker.server.goOnBeforehand(request)
+    var left = Daemon.mostAtOnce
+    while left > 0, let next = goingOn.popFirst() {
+      if let request = next.request, request.phase == .parked(.costly) {
+        let hasGoneOn = worker.server.goOnBeforehand(request)
+        if Clock.system.monotonicNanoseconds() >= end { left = 0 }
+        guard hasGoneOn else { continue }
+      } else {
+        left -= 1
       }
-      if !isParkedAgain { MHD_resume_connection(next.connection) }
+      MHD_resume_connection(next.connection)
+    }
+  }
+
+  /// Takes the connections that are to be resumed.
+  private func takeResumed() {
+    guard hasResumed, isResuming.exchange(false, ordering: .acquiringAndReleasing) else { return }
+    let taken = resumed.withLock { resumed in
+      defer { resumed = [] }
+      return resumed
+    }
+    for one in taken {
+      if let request = one.request, request.isOfMany {
+        goingOn.append(one)
+      } else {
+        MHD_resume_connection(one.connection)
+      }
     }
   }
 

@@ -244,7 +244,7 @@ extension Server {
       case .receive: preconditionFailure("a handler has its body already")
       case .respond(let response): return response
       case .park(let parking):
-        request.phase = .parked(isCostly: parking.isCostly)
+        request.phase = .parked(parking.company)
         guard let reason = park(request, parking, isSuspended: isSuspended) else { return nil }
         request.phase = .running
         outcome = try parking.resume(reason)

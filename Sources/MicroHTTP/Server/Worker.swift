@@ -58,7 +58,7 @@ final class Worker: @unchecked Sendable {  // because all but atomics is used be
       var mayWait = true
       if completedRequests != before {
         server.answered.wrappingAdd(completedRequests - before, ordering: .relaxed)
-        mayWait = !letOthersRun(&yields)
+        if !daemons.contains(where: \.isReady) { mayWait = !letOthersRun(&yields) }
       }
       findReady(mayWait: mayWait)
     }

@@ -62,7 +62,7 @@ enum Changelogs {
     ) { (stamp: $0.int64(0), url: $0.string(1)) }
     let page = Page(changes, limit: limit, since: since, stamp: \.stamp)
     var shape = try ChannelJSON(viewer: user.id, question)
-    shape.areMembersShown = true
+    shape.areMembersShown = try question.arguments.flag("show_member", default: true)
     var deleted: [Value] = []
     json.beginObject()
     json.name("updated")
