@@ -108,7 +108,7 @@ extension CacheWriter {
   private func isAnother(_ record: ChannelRecord, than channel: ChannelKey) throws -> Bool {
     guard let createdAt = record.createdAt else { return false }
     let known = try reader.createdAt(of: channel)
-    return known > 0 && createdAt >= known + 1_000
+    return known > 0 && createdAt > known && createdAt - known >= 1_000
   }
 
   /// Appends an event for each member who has read on, or one event for all if there are too many.

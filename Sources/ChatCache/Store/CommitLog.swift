@@ -128,7 +128,7 @@ final class CommitLog: Sendable {
     observers.withLock { $0.append(observer) }
   }
 
-  /// What a transaction wrote was undone, or may be.
+  /// Called when a write failed: SQLite has undone its changes, or will not have stored them.
   func undone() { counted.forgetAll() }
 
   func begin(now: Int64) -> CacheWriter { CacheWriter(log: self, now: now) }

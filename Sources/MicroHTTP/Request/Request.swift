@@ -38,7 +38,7 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
     case answered
   }
 
-  /// Whether what the request waits for wakes many: a change, or the next part of a stream.
+  /// Whether many requests may wait for the same change as this one. Streams wait for changes, too.
   var isOfMany: Bool {
     switch phase {
     case .parked(.many), .parked(.costly), .answered: true

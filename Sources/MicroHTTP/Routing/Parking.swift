@@ -1,13 +1,14 @@
 /// A handler asks to go on later.
 package struct Parking {
-  /// Which requests go on when this one does.
+  /// How many requests wait for the same as this one.
   package enum Company {
     /// It waits for something of its own, like the commit of a write, and goes on at once.
     case alone
-    /// What it waits for wakes many. Such requests go on some at a time (decision 0061).
+    /// Many requests wait for the same change. The server lets some of them go on at a time, and serves
+    /// other requests in between (decision 0061).
     case many
-    /// As `many`, and `resume` mostly computes as long as it takes to send the answer. Some of these requests
-    /// go on, and then their answers are sent (decision 0054).
+    /// As `many`, and `resume` mostly takes as long as sending the answer does. The server makes the answers
+    /// of some of these requests first, and then sends them (decision 0054).
     case costly
   }
 

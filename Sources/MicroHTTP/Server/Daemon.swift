@@ -35,7 +35,7 @@ final class Daemon: @unchecked Sendable {  // because the worker's thread alone 
     let connection: OpaquePointer
     let client: Unmanaged<ClientConnection>
 
-    /// The request that is suspended; nil while the connection has none.
+    /// The request on the connection, which a wake lets go on. Nil: the library has ended the request.
     var request: Request? { client._withUnsafeGuaranteedRef { $0.request?.takeUnretainedValue() } }
   }
 
