@@ -45,6 +45,8 @@ import Testing
     }
     try world.listNewest([ChannelWithMessages.message(3, at: 71_000)], limit: 10)
     #expect(try world.page(MessagePageQuery(), as: world.alice).ids == [3])
+    // A time that nobody can add to stops nothing.
+    for createdAt in [Int64.max - 1, .max, .min] { try store(createdAt: createdAt) }
   }
 
   @Test("B1: an answer from before a user left gives the channel back to nobody, and is asked for again")
