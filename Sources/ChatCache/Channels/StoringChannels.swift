@@ -107,7 +107,7 @@ extension CacheWriter {
   /// rounded.
   private func isAnother(_ record: ChannelRecord, than channel: ChannelKey) throws -> Bool {
     guard let createdAt = record.createdAt else { return false }
-    let known = try reader.createdAt(of: channel)
+    let known = try reader.listTimes(of: channel).createdAt
     return known > 0 && createdAt > known && createdAt - known >= 1_000
   }
 
@@ -245,15 +245,6 @@ extension ChannelOrigin {
 }
 
 extension CacheReader {
-  /// When the channel was made (ms); 0: no answer has said.
-  fileprivate func createdAt(of channel: ChannelKey) throws -> Int64 {
-    try db.first("SELECT created_at FROM channel WHERE id = ?1") {
-      $0.bind(1, channel.rawValue)
-    } _: {
-      $0.int64(0)
-    } ?? 0
-  }
-
   /// Whether a view of the channel is open.
   fileprivate func hasViews(_ channel: ChannelKey) throws -> Bool {
     try db.first("SELECT 1 FROM collection INDEXED BY collection_by_channel WHERE channel = ?1 LIMIT 1") {

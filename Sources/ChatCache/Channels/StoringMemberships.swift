@@ -407,8 +407,8 @@ extension CacheReader {
     } ?? false
   }
 
-  /// The times that decide the channel's position in lists.
-  fileprivate func listTimes(of channel: ChannelKey) throws -> (createdAt: Int64, last: Position?) {
+  /// The times that decide the channel's position in lists. `createdAt` is 0 if no answer has said it.
+  func listTimes(of channel: ChannelKey) throws -> (createdAt: Int64, last: Position?) {
     try db.first("SELECT created_at, last_message_at, last_message_id FROM channel WHERE id = ?1") {
       $0.bind(1, channel.rawValue)
     } _: { row in
