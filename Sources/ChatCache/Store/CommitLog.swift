@@ -128,7 +128,7 @@ final class CommitLog: Sendable {
     observers.withLock { $0.append(observer) }
   }
 
-  /// Called when a write failed: SQLite has undone its changes, or will not have stored them.
+  /// Called when a write failed. Its changes are undone, or it is unknown whether they are stored.
   func undone() { counted.forgetAll() }
 
   func begin(now: Int64) -> CacheWriter { CacheWriter(log: self, now: now) }
