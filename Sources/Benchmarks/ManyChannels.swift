@@ -31,4 +31,35 @@ enum ManyChannels {
     COMMIT;
     """
   }
+
+  /// Users who are connected, and channels without messages. Each user is in a hundred of them, and all
+  /// channels have as many members.
+  static func sql(_ count: Int, ofUsers users: Int) -> String {
+    """
+    BEGIN;
+    WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < \(users - 1))
+    INSERT INTO user (user_id, phase, is_synced, seen_at)
+    SELECT 'user-' || i, 'connected', 1, unixepoch() * 1000 FROM n;
+    WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < \(count - 1))
+    INSERT INTO channel (
+      channel_url, name, name_key, custom_type, created_at, is_distinct, is_public, is_super, is_frozen,
+      member_count, joined_member_count, last_message_at, last_message_id, body, read_receipts, is_crowded)
+    SELECT
+      'shared_group_channel_' || i, 'n' || i, 'n' || i, '', 1, 0, 0, 0, 0, 10, 10,
+      \(FilledCache.firstAt) + i * 7919 % \(count), 3,
+      CAST('"channel_url":"shared_group_channel_' || i || '","name":"n' || i || '"' AS BLOB),
+      CAST('{}' AS BLOB), 0
+    FROM n;
+    WITH RECURSIVE k (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM k WHERE i < 99)
+    INSERT INTO membership (user, channel, channel_url, name_key, created_at, sort_at, state, role, unread)
+    SELECT u.id, c.id, c.channel_url, c.name_key, 1, c.last_message_at, 'joined', 'none', 0
+    FROM user AS u
+    CROSS JOIN k
+    JOIN channel AS c
+      ON c.channel_url =
+        'shared_group_channel_' || ((substr(u.user_id, 6) * 10 + k.i * (\(count) / 100)) % \(count))
+    WHERE u.user_id LIKE 'user-%';
+    COMMIT;
+    """
+  }
 }

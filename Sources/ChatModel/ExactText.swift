@@ -87,6 +87,7 @@ extension TextMap: ExpressibleByDictionaryLiteral {
 }
 
 extension TextMap: Sendable where Value: Sendable {}
+extension TextMap: Equatable where Value: Equatable {}
 
 extension String {
   /// Whether both texts are the same bytes.

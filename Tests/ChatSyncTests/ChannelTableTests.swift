@@ -8,40 +8,49 @@ import Testing
 
 /// The table's kept results equal those of a search through all channels (B30, B33).
 @Suite struct ChannelTableTests {
-  private static func change(_ table: inout ChannelTable, _ url: ChannelURL, _ random: inout SeededRandom) {
+  /// Changes a channel's work in one of many ways; makes it if there is none.
+  private static func change(_ work: inout ChannelWork?, _ url: ChannelURL, _ random: inout SeededRandom) {
     let time = Int64.random(in: 0..<20, using: &random)
-    switch Int.random(in: 0..<18, using: &random) {
-    case 0: table[url] = nil
-    case 1: table[url]?.isPrefetched.toggle()
-    case 2: table[url]?.isOfNobody.toggle()
+    switch Int.random(in: 0..<20, using: &random) {
+    case 0: work = nil
+    case 1: work?.isPrefetched.toggle()
+    case 2: work?.isOfNobody.toggle()
     case 3:
-      table[url]?.lastMessageAt = time
-      table[url]?.isUsed = Bool.random(using: &random)
-    case 4: table[url]?.checkAt = Bool.random(using: &random) ? time : nil
-    case 5: table[url]?.isRefreshDue.toggle()
-    case 6: table[url]?.messages.append(time)
-    case 7: table[url]?.messages.removeAll()
-    case 8: table[url]?.verifyAt = Bool.random(using: &random) ? time : nil
-    case 9: table[url]?.settleAt = Bool.random(using: &random) ? time : nil
-    case 10: table[url]?.fills = Bool.random(using: &random) ? [time] : []
+      work?.lastMessageAt = time
+      work?.isUsed = Bool.random(using: &random)
+    case 4: work?.checkAt = Bool.random(using: &random) ? time : nil
+    case 5:
+      work?.isRefreshDue.toggle()
+      work?.refreshAt = time
+    case 6:
+      work?.messages.append(time)
+      work?.messagesAt = time
+    case 7: work?.messages.removeAll()
+    case 8: work?.verifyAt = Bool.random(using: &random) ? time : nil
+    case 9: work?.settleAt = Bool.random(using: &random) ? time : nil
+    case 10: work?.fills = Bool.random(using: &random) ? [time] : []
     case 11:
-      table[url]?.views["v"] =
+      work?.views["v"] =
         Bool.random(using: &random) ? OpenView(id: "v", channel: url, isAtNewest: true) : nil
-    case 12: table[url]?.isBusy.toggle()
+    case 12: work?.isBusy.toggle()
     case 13:
-      table[url]?.isNoted.toggle()
-      if Bool.random(using: &random) { table[url]?.isAwaited.toggle() }
-    case 14: table[url]?.isResting.toggle()
-    case 15: table[url]?.retryAt = Bool.random(using: &random) ? time : nil
+      work?.isNoted.toggle()
+      if Bool.random(using: &random) { work?.isAwaited.toggle() }
+    case 14: work?.isResting.toggle()
+    case 15: work?.retryAt = Bool.random(using: &random) ? time : nil
     case 16:
       let held: [HeldBack.ChannelJob] = [.check, .prefetch, .message(time), .fill(time), .settle]
       let job = held.randomElement(using: &random)!
       if Bool.random(using: &random) {
-        table[url]?.heldBack.hold(job, maximum: 10, now: time) { _ in 5 }
+        work?.heldBack.hold(job, maximum: 10, now: time) { _ in 5 }
       } else {
-        table[url]?.heldBack.letGo(job)
+        work?.heldBack.letGo(job)
       }
-    default: table[url, default: ChannelWork(wait: Backoff(maximum: 1_000))].lastMessageAt = time
+    case 17: work?.newestNotedAt = Bool.random(using: &random) ? time : nil
+    case 18: work?.refreshedAt = Bool.random(using: &random) ? time : nil
+    default:
+      if work == nil { work = ChannelWork(wait: Backoff(maximum: 1_000)) }
+      work?.lastMessageAt = time
     }
   }
 
@@ -55,11 +64,19 @@ import Testing
     "B30, B33: it knows what is to be done first, who looks, and who is prefetched next", arguments: 1...20)
   func kept(seed: UInt64) {
     var random = SeededRandom(seed: seed)
-    var table = ChannelTable()
+    var table = ChannelTable(maximumBackoff: 1_000)
+    var works: [ChannelURL: ChannelWork] = [:]
     var watched: Set<ChannelURL> = []
+    var quiet = 0
     for step in 0..<3_000 {
-      Self.change(&table, ChannelURL("c\(Int.random(in: 0..<30, using: &random))"), &random)
-      let (works, now) = (table.works, Int64(step / 150))
+      let url = ChannelURL("c\(Int.random(in: 0..<30, using: &random))")
+      var same = random
+      Self.change(&works[url], url, &same)
+      Self.change(&table[url], url, &random)
+      let now = Int64(step / 150)
+      #expect(table[url]?.withoutPastTimes == works[url]?.withoutPastTimes)
+      #expect(table.urls.count == works.count && table.urls.allSatisfy { works[$0] != nil })
+      quiet += table.quietCount
       for kind in ChannelWork.Kind.allCases {
         let found = table.first(kind)
         #expect(found?.moment == works.values.compactMap { $0.moment(of: kind) }.min())
@@ -82,5 +99,39 @@ import Testing
       #expect(next.flatMap { works[$0]?.lastMessageAt } == first)
       #expect(next.flatMap { works[$0] }.map { Self.prefetchAt($0) ?? .max <= now } ?? ready.isEmpty)
     }
+    #expect(quiet > 3_000)
+  }
+
+  @Test("a channel is quiet again when its last job has ended")
+  func quietAgain() {
+    var plan = Plan(seed: 1)
+    for job in plan.next(now: 0) { plan.ended(job, .done, now: 0) }
+    let url = ChannelURL("c")
+    plan.know(url, isPrefetched: true, isUnverified: true, lastMessageAt: 5, now: 0)
+    plan.noteWebhook(.message, in: url, message: 7, now: 1)
+    plan.noteWebhook(.channel, in: url, message: 0, now: 1)
+    plan.noteWebhook(.newest, in: url, message: 8, now: 1)
+    #expect(plan.channels.quietCount == 0)
+    var jobs: [SyncJob] = []
+    for now in Int64(2)..<3_000 {
+      for job in plan.next(now: now) {
+        jobs.append(job)
+        plan.ended(job, job == .verify(url) ? .progressed(isComplete: true) : .done, now: now)
+      }
+    }
+    #expect(Set(jobs) == [.verify(url), .message(url, id: 7), .refresh(url), .news(url)])
+    #expect(plan.channels.quietCount == 1)
+    #expect(plan.channels[url]?.lastMessageAt == 5)
+  }
+
+  @Test("a channel that somebody looks at is not quiet, and its view is kept")
+  func looked() {
+    var plan = Plan(seed: 1)
+    let view = OpenView(id: "v", channel: ChannelURL("c"), isAtNewest: true)
+    plan.know(view.channel, isPrefetched: true, isUnverified: false, lastMessageAt: 5, now: 0)
+    #expect(plan.channels.quietCount == 1)
+    plan.open(view, now: 0)
+    #expect(plan.channels.quietCount == 0)
+    #expect(plan.view("v", in: view.channel) == view)
   }
 }

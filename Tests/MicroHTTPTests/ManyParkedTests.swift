@@ -40,6 +40,7 @@ import Testing
       var configuration = Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0))
       configuration.distrustsLibrary = TestServer.distrustsLibrary
       configuration.workers = 1
+      configuration.wokenAtOnce = 64
       server = try Server(configuration)
       try server.start([
         Route(.get, "/many", operation: "many") { request in

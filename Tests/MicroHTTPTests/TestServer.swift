@@ -246,7 +246,7 @@ final class TestServer: Sendable {
   }
 
   private static func waitFor(
-    _ board: Board, _ request: Request, _ company: Parking.Company = .many
+    _ board: Board, _ request: Request, _ company: Company = .many
   ) throws -> Outcome {
     var wait: Int?
     var since = board.number

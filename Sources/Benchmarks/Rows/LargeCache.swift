@@ -46,7 +46,7 @@ extension Row {
   static let startWithChannels = Row(
     name: "start", work: "perch serve with 1 000 000 channels: its start"
   ) { bench in
-    let large = try CacheOnDisk(bytes: 0, moreChannels: 1_000_000)
+    let large = try CacheOnDisk(bytes: 0, sql: ManyChannels.sql(1_000_000, crowded: 0, of: "many"))
     let empty = try CacheOnDisk(bytes: 0)
     var (ours, theirs): ([Double], [Double]) = ([], [])
     for _ in 0..<bench.pairs {
@@ -65,7 +65,7 @@ extension Row {
 }
 
 /// A cache in a directory of its own, which `perch serve` serves without a chat server.
-private final class CacheOnDisk {
+final class CacheOnDisk {
   private static let port = 18_260
   private static let channels = 100
   static let limit: Int64 = 1_200_000_000
@@ -75,9 +75,8 @@ private final class CacheOnDisk {
   /// The number of messages in each channel.
   private let messages: Int
 
-  /// Fills at least `bytes`, and at least one page of messages in each channel. `moreChannels`: so many
-  /// channels without messages belong to another user.
-  init(bytes: Int64, moreChannels: Int = 0) throws {
+  /// Fills at least `bytes`, and at least one page of messages in each channel, and then runs `sql`.
+  init(bytes: Int64, sql: String? = nil) throws {
     perch = try Child.besides("perch")
     filled = try FilledCache(channels: CacheOnDisk.channels, disk: true)
     var page = 0
@@ -87,10 +86,7 @@ private final class CacheOnDisk {
     } while filled.cache.usage.usedBytes < bytes
     messages = page * 100
     filled.cache.close()
-    if moreChannels > 0 {
-      let connection = try Connection(path: filled.directory + "/perch.db")
-      try connection.execute(ManyChannels.sql(moreChannels, crowded: 0, of: "many"))
-    }
+    if let sql { try Connection(path: filled.directory + "/perch.db").execute(sql) }
     limitFile = filled.directory + "/limit"
     try setLimit(CacheOnDisk.limit)
   }
@@ -103,12 +99,26 @@ private final class CacheOnDisk {
     fputs("\(bytes)\n", file)
   }
 
-  private func start() throws -> Child {
+  private func start(_ flags: String = "") throws -> Child {
     try Child([
       "sh", "-c",
       "exec '\(perch)' serve --listen 127.0.0.1:\(CacheOnDisk.port) --auth off --access-log off"
-        + " --data '\(filled.directory)' --cache-max-size-file '\(limitFile)' 2>/dev/null",
+        + " --data '\(filled.directory)' --cache-max-size-file '\(limitFile)' \(flags) 2>/dev/null",
     ])
+  }
+
+  /// The most anonymous memory of the service in MB, in the seconds after its first page, in which it reads
+  /// all users and channels. Its chat server cannot be reached.
+  func memoryAfterStart(seconds: Int) throws -> Double {
+    let child = try start("--upstream http://127.0.0.1:9 --upstream-token none")
+    defer { child.stop() }
+    _ = try ready()
+    var most = 0.0
+    for _ in 0..<seconds * 10 {
+      usleep(100_000)  // between two looks
+      most = max(most, AnonymousMemory.megabytes(of: child.pid) ?? .nan)
+    }
+    return most
   }
 
   private func connection() throws -> KeptConnection {

@@ -6,7 +6,8 @@ import Platform
 extension Row {
   /// How long the sync worker's plan takes for one decision: the jobs to begin, the end of one, and the
   /// moment of the next wake. 10 000 users with 100 000 channels, of which half are still to be prefetched
-  /// and 10 000 have an open view, against a hundredth of that.
+  /// and 10 000 have an open view, against a hundredth of that. And the memory of `perch serve` with as many
+  /// users and channels, each user in a hundred, and with a million channels of one user.
   static let turn = Row(
     name: "turn", work: "a turn of the plan, 10 000 users and 100 000 channels, against a hundredth"
   ) { bench in
@@ -15,6 +16,12 @@ extension Row {
       large += Turns(users: 10_000, channels: 100_000)
       small += Turns(users: 100, channels: 1_000)
     }
+    func memory(_ title: String, _ sql: String) throws -> Figure {
+      let service = try CacheOnDisk(bytes: 0, sql: sql)
+      return Figure(
+        title: title, unit: "MB anonymous, most", ours: try service.memoryAfterStart(seconds: 30), peer: nil,
+        peerName: "", goal: .atMost(250))
+    }
     return [
       Figure(
         title: "a turn, p50", unit: "µs", ours: large.medians, peer: small.medians, peerName: "a hundredth",
@@ -22,6 +29,11 @@ extension Row {
       Figure(
         title: "a turn, p99", unit: "µs", ours: large.lates.median, peer: nil, peerName: "",
         goal: .atMost(1_000)),
+      try memory(
+        "perch serve, 1 000 000 memberships of 10 000 users",
+        ManyChannels.sql(100_000, ofUsers: 10_000)),
+      try memory(
+        "perch serve, 1 000 000 channels of one user", ManyChannels.sql(1_000_000, crowded: 0, of: "many")),
     ]
   }
 

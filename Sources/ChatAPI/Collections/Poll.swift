@@ -183,7 +183,7 @@ final class Poll: Follower {
     }
     let left = Int((endsAt - now) / 1_000_000) + 1
     // Polls of one chat view mostly get an answer that was made for another of them.
-    let company: Parking.Company = aloneIdentity == nil ? .costly : .many
+    let company: Company = aloneIdentity == nil ? .costly : .many
     return .park(Parking(waiter, milliseconds: left, company) { [self] in try goOn($0) })
   }
 

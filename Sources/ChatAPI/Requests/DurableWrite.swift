@@ -25,11 +25,11 @@ struct DurableWrite<Made: Sendable>: Sendable {
   /// How long the request waits for its commit.
   let milliseconds: Int
   /// Whether the commit is one that many requests wait for.
-  let company: Parking.Company
+  let company: Company
 
   init(
     advice: String = "Look whether it was, or send the request again.",
-    milliseconds: Int = DurableWriteLimit.milliseconds, _ company: Parking.Company = .alone,
+    milliseconds: Int = DurableWriteLimit.milliseconds, _ company: Company = .alone,
     unheard: @escaping @Sendable (Made) -> Void = { _ in }
   ) {
     self.advice = advice

@@ -63,7 +63,7 @@ package final class ChangeSubscriptions: Sendable {
     /// Subscribers that are woken by each change.
     var lasting: [Int: any Wakeable] = [:]
     /// Subscribers whose subscription ends with the first wake.
-    var once: [Int: any Wakeable] = [:]
+    var once = OrderedSubscribers()
 
     var isEmpty: Bool { lasting.isEmpty && once.isEmpty }
   }
@@ -148,7 +148,7 @@ package final class ChangeSubscriptions: Sendable {
       state.perOwner[topics.owner, default: 0] += 1
       if !topics.isIndexed { ChangeSubscriptions.index(topics, &state) }
       if isOnce {
-        topics.waiting.once[state.next] = subscriber
+        topics.waiting.once.append(subscriber, number: state.next)
       } else {
         topics.waiting.lasting[state.next] = subscriber
       }
@@ -163,7 +163,7 @@ package final class ChangeSubscriptions: Sendable {
     guard topics.isAwaited.load(ordering: .acquiring) else { return }
     state.read { state in
       guard
-        topics.waiting.once.removeValue(forKey: ticket.number) != nil
+        topics.waiting.once.remove(ticket.number)
           || topics.waiting.lasting.removeValue(forKey: ticket.number) != nil
       else { return }
       ChangeSubscriptions.left(1, of: topics, &state)
@@ -229,9 +229,9 @@ package final class ChangeSubscriptions: Sendable {
     for one in topics where !one.waiting.isEmpty {
       woken += one.waiting.lasting.values
       guard !one.waiting.once.isEmpty else { continue }
-      woken += one.waiting.once.values
+      one.waiting.once.add(to: &woken)
       left(one.waiting.once.count, of: one, &state)
-      one.waiting.once = [:]
+      one.waiting.once = OrderedSubscribers()
       if !one.isOfView, one.waiting.isEmpty { forget(one, &state) }
     }
     return woken

@@ -4,7 +4,12 @@ import ChatModel
 /// The work of all channels, and the lines in which they wait: the next job among a hundred thousand channels
 /// is found without a search.
 struct ChannelTable: Sendable {
-  private(set) var works: [ChannelURL: ChannelWork] = [:]
+  /// Channels in which something is due, or that a view, a user or a failed job makes more than quiet.
+  private var works: [ChannelURL: ChannelWork] = [:]
+  /// All other channels. Most of a million are quiet, and these take a fifth of the memory.
+  private var quiet: [ChannelURL: QuietChannel] = [:]
+  /// The longest wait after failed jobs of a channel (ms).
+  private let maximumBackoff: Int64
   /// Channels with a view.
   private(set) var open: Set<ChannelURL> = []
   /// Channels with a view and a connected user.
@@ -24,27 +29,38 @@ struct ChannelTable: Sendable {
   /// The channels that may be prefetched after a moment.
   private var laterPrefetches = PriorityLine<ChannelURL, Int64>()
 
+  /// No channels.
+  init(maximumBackoff: Int64) { self.maximumBackoff = maximumBackoff }
+
   /// All channels.
-  var urls: [ChannelURL] { Array(works.keys) }
+  var urls: [ChannelURL] { Array(works.keys) + Array(quiet.keys) }
+
+  /// How many of the channels are kept as quiet ones.
+  var quietCount: Int { quiet.count }
 
   /// A channel's work, nil for none.
   subscript(url: ChannelURL) -> ChannelWork? {
-    get { works[url] }
+    get { works[url] ?? quiet[url].map { ChannelWork($0, maximumBackoff: maximumBackoff) } }
     _modify {
-      let before = Traits(works[url])
+      let before = Traits(unfold(url))
       defer { note(url, since: before) }
       yield &works[url]
     }
   }
 
-  /// A channel's work; `fresh` if it has none yet.
-  subscript(url: ChannelURL, default fresh: ChannelWork) -> ChannelWork {
-    get { works[url] ?? fresh }
-    _modify {
-      let before = Traits(works[url])
-      defer { note(url, since: before) }
-      yield &works[url, default: fresh]
+  /// Changes a channel's work, which is new if the channel has none yet.
+  mutating func change(_ url: ChannelURL, _ body: (inout ChannelWork) -> Void) {
+    let before = Traits(unfold(url))
+    defer { note(url, since: before) }
+    body(&works[url, default: ChannelWork(wait: Backoff(maximum: maximumBackoff))])
+  }
+
+  /// Makes a quiet channel's work whole, so that it can be changed. Returns the channel's work.
+  private mutating func unfold(_ url: ChannelURL) -> ChannelWork? {
+    if let channel = quiet.removeValue(forKey: url) {
+      works[url] = ChannelWork(channel, maximumBackoff: maximumBackoff)
     }
+    return works[url]
   }
 
   /// The channels that are watched now and were not at the last call, or the reverse.
@@ -62,7 +78,7 @@ struct ChannelTable: Sendable {
   mutating func nextPrefetch(now: Int64) -> ChannelURL? {
     while let (url, moment) = laterPrefetches.first, moment <= now {
       laterPrefetches[url] = nil
-      prefetches[url] = works[url].map { PrefetchRank($0) }
+      prefetches[url] = self[url].map { PrefetchRank($0) }
     }
     return prefetches.first?.key
   }
@@ -70,9 +86,13 @@ struct ChannelTable: Sendable {
   /// The first moment at which a prefetch may begin; `Int64.min`: now.
   var prefetchDueAt: Int64 { prefetches.isEmpty ? laterPrefetches.first?.rank ?? .max : .min }
 
-  /// Updates the lines after a change of the channel's work.
+  /// Updates the lines after a change of the channel's work, and keeps little of it if the channel is quiet.
   private mutating func note(_ url: ChannelURL, since before: Traits) {
     let work = works[url]
+    if let work, let channel = QuietChannel(work) {
+      works[url] = nil
+      quiet[url] = channel
+    }
     let after = Traits(work)
     for line in lines.indices where after.moments[line] != before.moments[line] {
       lines[line][url] = after.moments[line]

@@ -2,7 +2,7 @@ import ChatCache
 import ChatModel
 
 /// The work that is due in one channel.
-struct ChannelWork: Sendable {
+struct ChannelWork: Sendable, Equatable {
   var views = TextMap<OpenView>()
   /// When the channel's next check is due; nil: no check is needed.
   var checkAt: Int64?
@@ -125,8 +125,7 @@ struct ChannelWork: Sendable {
 
 extension Plan {
   private mutating func change(_ url: ChannelURL, _ body: (inout ChannelWork) -> Void) {
-    let fresh = ChannelWork(wait: Backoff(maximum: pace.maximumBackoff))
-    body(&channels[url, default: fresh])
+    channels.change(url, body)
   }
 
   /// A view was opened or moved. The channel of a new view is checked now.

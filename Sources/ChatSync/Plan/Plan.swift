@@ -15,7 +15,7 @@ package struct Plan: Sendable {
   /// How often the upstream is asked.
   package let pace: Pace
   var users = UserTable()
-  var channels = ChannelTable()
+  var channels: ChannelTable
   /// The lanes with rows that wait for a try.
   var lanes: [OutboxLaneName: LaneWork] = [:]
   /// The lanes with files that wait for their upload.
@@ -58,6 +58,7 @@ package struct Plan: Sendable {
   /// A plan without users.
   package init(pace: Pace = Pace(), hasUpstream: Bool = true, generation: Int64 = 1, seed: UInt64) {
     self.pace = pace
+    channels = ChannelTable(maximumBackoff: pace.maximumBackoff)
     link = Link(hasUpstream: hasUpstream, generation: generation, maximumBackoff: pace.maximumBackoff)
     prefetchBucket = TokenBucket(rate: pace.prefetchRate, burst: max(1, pace.prefetchRate))
     random = SplitMix(state: seed)

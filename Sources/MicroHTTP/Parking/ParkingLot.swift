@@ -214,7 +214,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
   /// once.
   func park(
     _ waiter: Waiter, _ connection: OpaquePointer, _ client: ClientConnection, milliseconds: Int?,
-    isSuspended: Bool = false
+    _ company: Company, isSuspended: Bool = false
   ) -> Wake? {
     let deadline = milliseconds.map { milliseconds in
       tick(at: now() + UInt64(max(0, milliseconds)) * 1_000_000 + ParkingLot.tickNanoseconds - 1)
@@ -224,6 +224,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
       if state.isStopping { return .shutdown }
       waiter.connection = connection
       waiter.client = .passUnretained(client)
+      waiter.company = company
       client.parked = waiter
       state.parked += 1
       client.deadline.store(deadline ?? ClientConnection.noDeadline, ordering: .sequentiallyConsistent)
@@ -260,7 +261,7 @@ final class ParkingLot: @unchecked Sendable {  // because everything mutable is 
     }
     state.parked -= 1
     waiter.state.store(reason.resumed, ordering: .releasing)
-    daemon.noteResumed(connection, client)
+    daemon.noteResumed(connection, client, waiter.company)
   }
 
   // MARK: - Hang-ups and the end

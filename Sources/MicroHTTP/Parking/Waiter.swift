@@ -24,6 +24,8 @@ package final class Waiter: @unchecked Sendable {  // because its fields are onl
   /// The suspended connection; set while the request is parked, and open for as long.
   var connection: OpaquePointer?
   var client: Unmanaged<ClientConnection>?
+  /// How many requests wait for the same.
+  var company = Company.alone
 
   init(lot: ParkingLot) { self.lot = lot }
 

@@ -31,19 +31,10 @@ package final class Request: @unchecked Sendable {  // because one thread at a t
 
   /// How far the request is processed.
   enum Phase: Equatable {
-    case head, judging, body, running
-    case parked(Parking.Company)
+    case head, judging, body, running, parked
     /// It was parked and went on: the library gets `answer`, or closes the connection if there is none.
     case goneOn
     case answered
-  }
-
-  /// Whether many requests may wait for the same change as this one. Streams wait for changes, too.
-  var isOfMany: Bool {
-    switch phase {
-    case .parked(.many), .parked(.costly), .answered: true
-    default: false
-    }
   }
 
   unowned(unsafe) let lot: ParkingLot  // its server keeps it until the last request was completed

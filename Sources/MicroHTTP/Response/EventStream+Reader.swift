@@ -52,7 +52,8 @@ extension EventStream {
         case .nothing:
           if isEnding { continue }
           let beat = limits.heartbeatSeconds * 1000
-          switch lot.park(stream.waiter, attachment.connection, attachment.client, milliseconds: beat) {
+          let (connection, client) = (attachment.connection, attachment.client)
+          switch lot.park(stream.waiter, connection, client, milliseconds: beat, .many) {
           case nil: return 0
           case .shutdown, .hungUp: return Reader.endOfStream
           case .woken, .deadline: continue

@@ -19,6 +19,9 @@ package struct Configuration: Sendable {
   /// Treats the loaded libmicrohttpd as one whose memory layout is unknown, whatever `LibraryCheck` finds:
   /// slower, and with the same answers.
   package var distrustsLibrary = false
+  /// How many of the parked requests that a change wakes together go on in each worker, before the worker
+  /// looks for other requests.
+  package var wokenAtOnce = 256
   /// Turns a problem into the response; replaced where a contract has another envelope.
   package var renderProblem: @Sendable (Problem, _ requestID: String) -> Response = { problem, id in
     problem.response(requestID: id)

@@ -8,9 +8,8 @@ import Synchronization
 /// When one connection is resumed, the library looks through all that are suspended at its daemon. So a
 /// worker with many connections shares them out among several daemons (decision 0051).
 ///
-/// Parked requests that a change wakes together go on some at a time, so that other requests do not wait for
-/// all of them (decision 0061). Costly ones go on before the library looks at their connections (decision
-/// 0054).
+/// Parked requests that a change wakes together go on when the worker says so, some at a time (decision
+/// 0061). Costly ones go on before the library looks at their connections (decision 0054).
 final class Daemon: @unchecked Sendable {  // because the worker's thread alone uses all but what was resumed
   /// The most connections of one daemon.
   static let mostConnections = 256
@@ -27,13 +26,14 @@ final class Daemon: @unchecked Sendable {  // because the worker's thread alone 
   private var daemon: OpaquePointer?
   private let isResuming = Atomic<Bool>(false)
   private let resumed = Guarded<[Resumed]>([])
-  /// The connections that are resumed next, some in each run.
-  private var goingOn: ArraySlice<Resumed> = []
+  /// The connections whose requests a change woke together with others, and that are not resumed yet.
+  private var woken: ArraySlice<Resumed> = []
 
   /// A suspended connection that is to be resumed, and so is not closed before.
   private struct Resumed: @unchecked Sendable {  // because the worker's thread alone looks into it
     let connection: OpaquePointer
     let client: Unmanaged<ClientConnection>
+    let company: Company
 
     /// The request on the connection, which a wake lets go on. Nil: the library has ended the request.
     var request: Request? { client._withUnsafeGuaranteedRef { $0.request?.takeUnretainedValue() } }
@@ -41,8 +41,6 @@ final class Daemon: @unchecked Sendable {  // because the worker's thread alone 
 
   /// After so many nanoseconds no further costly request goes on before the library sends the answers.
   private static let longestAtOnce: UInt64 = 1_000_000
-  /// The most requests that go on in one run and are not costly.
-  private static let mostAtOnce = 64
 
   /// Nil: the library did not start it.
   init?(_ worker: Worker, _ certificate: CertificateTexts?) {
@@ -56,51 +54,56 @@ final class Daemon: @unchecked Sendable {  // because the worker's thread alone 
 
   /// Ends it, and every connection that is still open.
   func stop() {
-    for one in goingOn + resumed.withLock({ $0 }) { MHD_resume_connection(one.connection) }
+    for one in woken + resumed.withLock({ $0 }) { MHD_resume_connection(one.connection) }
     MHD_stop_daemon(daemon)
   }
 
   /// Serves what is ready, and never waits.
   func run() {
-    resumeSome()
     MHD_run(daemon)
     var milliseconds: UInt64 = 0
     if MHD_get_timeout(daemon, &milliseconds) == .NO { milliseconds = .max }
-    isReady = !goingOn.isEmpty
-    deadline = isReady ? 0 : milliseconds == .max ? nil : Daemon.now() &+ milliseconds
+    isReady = false
+    deadline = milliseconds == .max ? nil : Daemon.now() &+ milliseconds
   }
 
-  /// Resumes connections: those of requests that wait for something of their own, and some of the others.
-  /// Those of costly requests only when these have their answers.
-  private func resumeSome() {
-    takeResumed()
-    guard !goingOn.isEmpty else { return }
+  /// Whether requests that a change woke together are still to go on.
+  var hasWoken: Bool { !woken.isEmpty }
+
+  /// Lets some of the requests go on that a change woke together. Connections of costly ones are resumed only
+  /// when these have their answers. Returns how many went on.
+  func letSomeGoOn(atMost most: Int) -> Int {
+    guard hasWoken else { return 0 }
+    let waiting = woken.count
     let end = Clock.system.monotonicNanoseconds() + Daemon.longestAtOnce
-    var left = Daemon.mostAtOnce
-    while left > 0, let next = goingOn.popFirst() {
-      if let request = next.request, request.phase == .parked(.costly) {
+    var isTimeLeft = true
+    while isTimeLeft, waiting - woken.count < most, let next = woken.popFirst() {
+      if next.company == .costly, let request = next.request, request.phase == .parked {
         let hasGoneOn = worker.server.goOnBeforehand(request)
-        if Clock.system.monotonicNanoseconds() >= end { left = 0 }
+        isTimeLeft = Clock.system.monotonicNanoseconds() < end
         guard hasGoneOn else { continue }
-      } else {
-        left -= 1
       }
       MHD_resume_connection(next.connection)
     }
+    run()
+    return waiting - woken.count
   }
 
-  /// Takes the connections that are to be resumed.
-  private func takeResumed() {
-    guard hasResumed, isResuming.exchange(false, ordering: .acquiringAndReleasing) else { return }
+  /// Takes the connections that are to be resumed. Those whose requests wait for something of their own are
+  /// resumed at once.
+  func takeResumed() {
+    guard isResuming.load(ordering: .relaxed), isResuming.exchange(false, ordering: .acquiringAndReleasing)
+    else { return }
     let taken = resumed.withLock { resumed in
       defer { resumed = [] }
       return resumed
     }
     for one in taken {
-      if let request = one.request, request.isOfMany {
-        goingOn.append(one)
-      } else {
+      if one.company == .alone {
         MHD_resume_connection(one.connection)
+        isReady = true
+      } else {
+        woken.append(one)
       }
     }
   }
@@ -130,14 +133,13 @@ final class Daemon: @unchecked Sendable {  // because the worker's thread alone 
   }
 
   /// A suspended connection is to be resumed: the worker's thread does that, and then runs the daemon.
-  func noteResumed(_ connection: OpaquePointer, _ client: Unmanaged<ClientConnection>) {
-    resumed.withLock { $0.append(Resumed(connection: connection, client: client)) }
+  func noteResumed(
+    _ connection: OpaquePointer, _ client: Unmanaged<ClientConnection>, _ company: Company
+  ) {
+    resumed.withLock { $0.append(Resumed(connection: connection, client: client, company: company)) }
     isResuming.store(true, ordering: .releasing)
     worker.noteResumed()
   }
-
-  /// Whether connections are to be resumed that the daemon has not taken yet.
-  var hasResumed: Bool { isResuming.load(ordering: .relaxed) }
 
   // MARK: - The library's options
 

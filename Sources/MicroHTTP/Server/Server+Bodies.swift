@@ -38,7 +38,7 @@ extension Server {
     bodyRoom.wait(waiter)
     if bodyRoom.bytes + wanted <= bodyRoom.most { return nil }
     let milliseconds = configuration.limits.bodyRoomSeconds * 1000
-    switch lot.park(waiter, connection, request.client, milliseconds: milliseconds) {
+    switch lot.park(waiter, connection, request.client, milliseconds: milliseconds, .alone) {
     case nil: return .waiting
     case .woken: return nil
     case .deadline, .shutdown, .hungUp: return goOn(after: .shutdown, request)

@@ -227,8 +227,8 @@ extension Server {
     request.waiter = parking.waiter
     guard let connection = request.connection else { return nil }
     let reason = lot.park(
-      parking.waiter, connection, request.client, milliseconds: parking.milliseconds, isSuspended: isSuspended
-    )
+      parking.waiter, connection, request.client, milliseconds: parking.milliseconds, parking.company,
+      isSuspended: isSuspended)
     // A request that waits keeps `resume` for `goOn`.
     if reason != nil { request.resume = nil }
     return reason
@@ -244,7 +244,7 @@ extension Server {
       case .receive: preconditionFailure("a handler has its body already")
       case .respond(let response): return response
       case .park(let parking):
-        request.phase = .parked(parking.company)
+        request.phase = .parked
         guard let reason = park(request, parking, isSuspended: isSuspended) else { return nil }
         request.phase = .running
         outcome = try parking.resume(reason)

@@ -12,6 +12,8 @@ final class Worker: @unchecked Sendable {  // because all but atomics is used be
   unowned(unsafe) let server: Server  // it stops its workers before it ends
   let recent = RecentAnswers()
   private var daemons: [Daemon] = []
+  /// The daemon whose woken requests went on last.
+  private var lastTurn = 0
   private var certificate: CertificateTexts?
   private let wait: WorkerWait
   private let inbox = Guarded<[NewConnection]>([])
@@ -51,17 +53,29 @@ final class Worker: @unchecked Sendable {  // because all but atomics is used be
     while !isEnding.load(ordering: .sequentiallyConsistent) {
       if wait.hasNews() {
         takeConnections()
-        for daemon in daemons where daemon.hasResumed { daemon.isReady = true }
+        for daemon in daemons { daemon.takeResumed() }
       }
       let before = completedRequests
       for daemon in daemons where daemon.isReady { daemon.run() }
-      var mayWait = true
+      var mayWait = !letSomeGoOn()
       if completedRequests != before {
         server.answered.wrappingAdd(completedRequests - before, ordering: .relaxed)
-        if !daemons.contains(where: \.isReady) { mayWait = !letOthersRun(&yields) }
+        if mayWait { mayWait = !letOthersRun(&yields) }
       }
       findReady(mayWait: mayWait)
     }
+  }
+
+  /// Lets some of the requests go on that a change woke together, of one daemon after the other. Then the
+  /// worker looks for other requests (decision 0061). True if more are to go on.
+  private func letSomeGoOn() -> Bool {
+    guard daemons.contains(where: \.hasWoken) else { return false }
+    var left = server.configuration.wokenAtOnce
+    for _ in daemons where left > 0 {
+      lastTurn = (lastTurn + 1) % daemons.count
+      left -= daemons[lastTurn].letSomeGoOn(atMost: left)
+    }
+    return daemons.contains(where: \.hasWoken)
   }
 
   /// Finds the daemons that have something to do, and waits for one if `mayWait`.
