@@ -5,16 +5,7 @@ enum ManyChannels {
     """
     BEGIN;
     INSERT INTO user (user_id, phase, is_synced, seen_at) VALUES ('\(user)', 'connected', 1, 0);
-    WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < \(count - 1))
-    INSERT INTO channel (
-      channel_url, name, name_key, custom_type, created_at, is_distinct, is_public, is_super, is_frozen,
-      member_count, joined_member_count, last_message_at, last_message_id, body, read_receipts, is_crowded)
-    SELECT
-      '\(user)-' || i, 'n' || i, 'n' || i, '', 1, 0, 0, 0, 0, 2, 2,
-      \(FilledCache.firstAt) + i * 7919 % \(count), 3,
-      CAST('"channel_url":"\(user)-' || i || '","name":"n' || i || '"' AS BLOB), CAST('{}' AS BLOB),
-      i < \(crowded)
-    FROM n;
+    \(channels(count, named: user, members: 2, crowded: crowded))
     INSERT INTO membership (user, channel, channel_url, name_key, created_at, sort_at, state, role, unread)
     SELECT (SELECT id FROM user WHERE user_id = '\(user)'), id, channel_url, name_key, 1,
       iif(is_crowded, -4000000000000000000, last_message_at), 'joined', 'none',
@@ -40,16 +31,7 @@ enum ManyChannels {
     WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < \(users - 1))
     INSERT INTO user (user_id, phase, is_synced, seen_at)
     SELECT 'user-' || i, 'connected', 1, unixepoch() * 1000 FROM n;
-    WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < \(count - 1))
-    INSERT INTO channel (
-      channel_url, name, name_key, custom_type, created_at, is_distinct, is_public, is_super, is_frozen,
-      member_count, joined_member_count, last_message_at, last_message_id, body, read_receipts, is_crowded)
-    SELECT
-      'shared_group_channel_' || i, 'n' || i, 'n' || i, '', 1, 0, 0, 0, 0, 10, 10,
-      \(FilledCache.firstAt) + i * 7919 % \(count), 3,
-      CAST('"channel_url":"shared_group_channel_' || i || '","name":"n' || i || '"' AS BLOB),
-      CAST('{}' AS BLOB), 0
-    FROM n;
+    \(channels(count, named: "shared_group_channel", members: 10, crowded: 0))
     WITH RECURSIVE k (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM k WHERE i < 99)
     INSERT INTO membership (user, channel, channel_url, name_key, created_at, sort_at, state, role, unread)
     SELECT u.id, c.id, c.channel_url, c.name_key, 1, c.last_message_at, 'joined', 'none', 0
@@ -57,9 +39,25 @@ enum ManyChannels {
     CROSS JOIN k
     JOIN channel AS c
       ON c.channel_url =
-        'shared_group_channel_' || ((substr(u.user_id, 6) * 10 + k.i * (\(count) / 100)) % \(count))
+        'shared_group_channel-' || ((substr(u.user_id, 6) * 10 + k.i * (\(count) / 100)) % \(count))
     WHERE u.user_id LIKE 'user-%';
     COMMIT;
+    """
+  }
+
+  /// Channels `name`-0, `name`-1 and so on, of which the first ones are crowded.
+  private static func channels(_ count: Int, named name: String, members: Int, crowded: Int) -> String {
+    """
+    WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < \(count - 1))
+    INSERT INTO channel (
+      channel_url, name, name_key, custom_type, created_at, is_distinct, is_public, is_super, is_frozen,
+      member_count, joined_member_count, last_message_at, last_message_id, body, read_receipts, is_crowded)
+    SELECT
+      '\(name)-' || i, 'n' || i, 'n' || i, '', 1, 0, 0, 0, 0, \(members), \(members),
+      \(FilledCache.firstAt) + i * 7919 % \(count), 3,
+      CAST('"channel_url":"\(name)-' || i || '","name":"n' || i || '"' AS BLOB), CAST('{}' AS BLOB),
+      i < \(crowded)
+    FROM n;
     """
   }
 }

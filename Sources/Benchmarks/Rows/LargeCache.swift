@@ -116,7 +116,10 @@ final class CacheOnDisk {
     var most = 0.0
     for _ in 0..<seconds * 10 {
       usleep(100_000)  // between two looks
-      most = max(most, AnonymousMemory.megabytes(of: child.pid) ?? .nan)
+      guard let now = AnonymousMemory.megabytes(of: child.pid) else {
+        throw BenchFailure(description: "perch serve ended while its memory was measured")
+      }
+      most = max(most, now)
     }
     return most
   }

@@ -4,9 +4,9 @@ import ChatModel
 /// The work of all channels, and the lines in which they wait: the next job among a hundred thousand channels
 /// is found without a search.
 struct ChannelTable: Sendable {
-  /// Channels in which something is due, or that a view, a user or a failed job makes more than quiet.
+  /// Channels in which something is due, a view is open, or a job runs or has failed.
   private var works: [ChannelURL: ChannelWork] = [:]
-  /// All other channels. Most of a million are quiet, and these take a fifth of the memory.
+  /// All other channels, of which less is kept (decision 0063).
   private var quiet: [ChannelURL: QuietChannel] = [:]
   /// The longest wait after failed jobs of a channel (ms).
   private let maximumBackoff: Int64

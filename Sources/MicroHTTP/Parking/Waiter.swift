@@ -24,7 +24,7 @@ package final class Waiter: @unchecked Sendable {  // because its fields are onl
   /// The suspended connection; set while the request is parked, and open for as long.
   var connection: OpaquePointer?
   var client: Unmanaged<ClientConnection>?
-  /// How many requests wait for the same.
+  /// How many requests wait for the same as the parked one; set before it is suspended.
   var company = Company.alone
 
   init(lot: ParkingLot) { self.lot = lot }
