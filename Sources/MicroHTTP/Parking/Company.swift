@@ -5,7 +5,7 @@ package enum Company: Sendable {
   /// Many requests wait for the same change. The server lets some of them go on at a time, and serves other
   /// requests in between (decision 0061).
   case many
-  /// As `many`, and making the answer mostly takes as long as sending the answer does. The server makes the answers of
-  /// some of these requests first, and then sends them (decision 0054).
+  /// As `many`, and making the answer mostly takes as long as sending the answer does. The server makes the
+  /// answers of some of these requests first, and then sends them (decision 0054).
   case costly
 }
