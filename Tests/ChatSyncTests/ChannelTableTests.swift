@@ -28,7 +28,9 @@ import Testing
     case 7: work?.messages.removeAll()
     case 8: work?.verifyAt = Bool.random(using: &random) ? time : nil
     case 9: work?.settleAt = Bool.random(using: &random) ? time : nil
-    case 10: work?.fills = Bool.random(using: &random) ? [time] : []
+    case 10:
+      work?.fills = Bool.random(using: &random) ? [time] : []
+      work?.fillsAt = time
     case 11:
       work?.views["v"] =
         Bool.random(using: &random) ? OpenView(id: "v", channel: url, isAtNewest: true) : nil
@@ -111,15 +113,17 @@ import Testing
     plan.noteWebhook(.message, in: url, message: 7, now: 1)
     plan.noteWebhook(.channel, in: url, message: 0, now: 1)
     plan.noteWebhook(.newest, in: url, message: 8, now: 1)
+    plan.fill(gap: 9, in: url)
     #expect(plan.channels.quietCount == 0)
     var jobs: [SyncJob] = []
     for now in Int64(2)..<3_000 {
       for job in plan.next(now: now) {
         jobs.append(job)
-        plan.ended(job, job == .verify(url) ? .progressed(isComplete: true) : .done, now: now)
+        let progresses = job == .verify(url) || job == .fill(url, gap: 9)
+        plan.ended(job, progresses ? .progressed(isComplete: true) : .done, now: now)
       }
     }
-    #expect(Set(jobs) == [.verify(url), .message(url, id: 7), .refresh(url), .news(url)])
+    #expect(Set(jobs) == [.verify(url), .message(url, id: 7), .refresh(url), .news(url), .fill(url, gap: 9)])
     #expect(plan.channels.quietCount == 1)
     #expect(plan.channels[url]?.lastMessageAt == 5)
   }

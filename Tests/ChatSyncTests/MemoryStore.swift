@@ -122,9 +122,10 @@ final class MemoryStore: SyncStore {
         state.notesAtTokens.append(state.notes)
       }
       return channels.map { record in
+        let isLeft = !state.users.values.contains { $0.channels[record.url] != nil }
+        var channel = isLeft ? Channel() : state.channels[record.url] ?? Channel()
         let before = state.users[user]?.channels[record.url] ?? 0
         state.users[user]?.channels[record.url] = sweep ?? before
-        var channel = state.channels[record.url] ?? Channel()
         var isBehind = false
         if case .message(let last) = record.lastMessage {
           channel.lastMessageAt = last.createdAt

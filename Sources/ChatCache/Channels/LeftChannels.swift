@@ -2,8 +2,8 @@ import ChatModel
 import SQLite
 
 // Channels that no user of this cache is in any more. No user may see their data, so it is deleted in the
-// background, one slice per commit. If a user joins meanwhile, the deletion ends, and the user finds a
-// channel of which nothing is covered.
+// background, one slice per commit. If a user joins before or meanwhile, what is left is cleared with the
+// joining, and the user finds a channel of which nothing is covered.
 //
 // First the line becomes one gap and the log says that the channel was cleared, so that answers to earlier
 // requests prove nothing (B58). Then messages, tombstones, members and metadata are deleted. The row with the

@@ -73,7 +73,7 @@ extension CacheWriter {
   /// Stores the fields that all members share. A change appends one event of the channel.
   private func storeShared(_ record: ChannelRecord, _ origin: ChannelOrigin) throws -> ChannelKey {
     guard let channel = try reader.channelKey(of: record.url) else { return try insert(record) }
-    if try isAnother(record, than: channel) { try clear(record.url) }
+    if try isAnother(record, than: channel) || isFirstToCome(record, into: channel) { try clear(record.url) }
     var isChanged = try updateFields(of: record, channel)
     if let metadata = record.metadata { isChanged = try store(metadata, of: channel) || isChanged }
     isChanged = try storeMembers(record, of: channel) || isChanged
@@ -109,6 +109,13 @@ extension CacheWriter {
     guard let createdAt = record.createdAt else { return false }
     let known = try reader.listTimes(of: channel).createdAt
     return known > 0 && createdAt > known && createdAt - known >= 1_000
+  }
+
+  /// Whether the answer's user comes into a channel that no user of this cache was in. Webhooks of it were
+  /// dropped, so what is stored may be outdated.
+  private func isFirstToCome(_ record: ChannelRecord, into channel: ChannelKey) throws -> Bool {
+    guard let state = record.membership?.state, state != .outside else { return false }
+    return try reader.isLeft(channel)
   }
 
   /// Appends an event for each member who has read on, or one event for all if there are too many.

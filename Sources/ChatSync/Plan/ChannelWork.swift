@@ -56,6 +56,8 @@ struct ChannelWork: Sendable, Equatable {
   var isFirstCheck: Bool { isOpen && (owesFirstCheck || isCatchingUp) }
   /// Whether the newest messages have to be prefetched and a connected user is in the channel.
   var needsPrefetch: Bool { !isPrefetched && !isOfNobody }
+  /// Whether a job is due or runs that may find that a connected user came into the channel.
+  var mayFindSomebody: Bool { isRefreshDue || isBusy }
   var countsMissing: Bool { views.values.contains { $0.isAtNewest } }
 
   /// The last check told the views nothing.
@@ -177,6 +179,9 @@ extension Plan {
       channels[url]?.owesFirstCheck = true
     }
   }
+
+  /// No connected user is in the channel. What waits there is taken up when one comes.
+  mutating func hasNobody(_ url: ChannelURL) { channels[url]?.isOfNobody = true }
 
   /// A client waits for a check of the channel.
   mutating func checkNow(_ url: ChannelURL, now: Int64) {

@@ -39,6 +39,7 @@ extension ChannelWork {
     var work = self
     if messages.isEmpty { work.messagesAt = 0 }
     if !isRefreshDue { work.refreshAt = 0 }
+    if fills.isEmpty { work.fillsAt = 0 }
     if !isBusy { work.owedFirstCheck = false }
     return work
   }

@@ -193,6 +193,7 @@ extension SyncWorker {
   /// Fetches the channel as the users whom its webhook notes name, and one other; as every connected member
   /// if the channel may be gone (B10, B34).
   func refresh(_ url: ChannelURL) async throws -> Outcome {
+    let hadNobody = try store.connectedMembers(of: url, atMost: 1).isEmpty
     // Read before the notes, so that news in between does not count as settled.
     let news = try store.memberList(of: url).news
     // The notes and their users stay until all is done. A webhook that comes meanwhile makes a new one (B34).
@@ -225,6 +226,8 @@ extension SyncWorker {
       if note.source != .read { try await settleMembers(of: url, news, note) }
       try await store.settled(note)
     }
+    // The note of this refresh has told the plan that somebody may be there. Only now somebody is.
+    if hadNobody { plan.hasNobody(url) }
     try know(url)
     return try store.connectedMembers(of: url, atMost: 1).isEmpty ? .channelGone : .done
   }

@@ -187,7 +187,11 @@ extension SyncWorker {
   /// Has the plan ask for what the notes name. Notes of channels without a connected user stay until there is
   /// one.
   func take(_ notes: [Webhook.Note]) throws {
-    for note in try notes.filter({ try !isOfNobody($0) }) {
+    for note in notes {
+      guard try !isOfNobody(note) else {
+        if plan.channels[note.channel]?.mayFindSomebody == false { plan.hasNobody(note.channel) }
+        continue
+      }
       switch note.kind {
       case .newest: pendingNotes[note.channel, default: PendingNotes()].isRealtime = true
       case .missed:
