@@ -226,10 +226,11 @@ extension SyncWorker {
       if note.source != .read { try await settleMembers(of: url, news, note) }
       try await store.settled(note)
     }
-    // The note of this refresh has told the plan that somebody may be there. Only now somebody is.
+    guard try !store.connectedMembers(of: url, atMost: 1).isEmpty else { return .channelGone }
+    // The webhook made the plan believe that somebody was there before. So it has not taken up what waits.
     if hadNobody { plan.hasNobody(url) }
     try know(url)
-    return try store.connectedMembers(of: url, atMost: 1).isEmpty ? .channelGone : .done
+    return .done
   }
 
   /// Those of the users who are disconnected.

@@ -77,7 +77,9 @@ import Testing
   }
 
   /// Applies one event, and checks it against the rules.
-  private func take(_ event: Event, _ client: inout Client, _ isExact: Bool, _ context: String) {
+  private func take(
+    _ event: Event, _ client: inout Client, _ truth: Truth, _ isExact: Bool, _ context: String
+  ) {
     switch event.type {
     case "messages.added", "channels.added":
       for item in event.items {
@@ -103,6 +105,11 @@ import Testing
       client.shown = Dictionary(event.items.map { ($0.name, $0.content) }) { $1 }
     case "api_result": #expect(client.isAnswered, "\(context)")
     case "channel.deleted", "channel.updated", "gap.changed": break
+    case "cache.cleared":
+      #expect(client.isList && event.gone.count == 1, "\(context)")
+      for url in event.gone {
+        #expect(truth.cleared.contains(url) && truth.members.contains("\(client.user)/\(url)"), "\(context)")
+      }
     default: Issue.record("\(event.type) is no event of this view \(context)")
     }
   }
@@ -113,6 +120,14 @@ import Testing
     var members: Set<String> = ["alice/general", "bob/general", "alice/random", "bob/random"]
     var floors: [String: Int64] = [:]
     var edits = 0
+    /// The channels into which somebody came when nobody was in them.
+    var cleared: Set<String> = []
+
+    /// Returns whether the user came in, and was not there before.
+    mutating func join(_ user: String, _ channel: String) -> Bool {
+      if !members.contains(where: { $0.hasSuffix("/" + channel) }) { cleared.insert(channel) }
+      return members.insert("\(user)/\(channel)").inserted
+    }
   }
 
   @Test(
@@ -184,7 +199,7 @@ import Testing
       truth.members.remove(membership)
     case 8, 9:
       try world.join(user, channel, floor: truth.floors[membership] ?? 0, name: channel)
-      if truth.members.insert(membership).inserted { allow(membership, &clients) }
+      if truth.join(user, channel) { allow(membership, &clients) }
     case 10 where truth.members.contains(membership):
       let floor = max(truth.floors[membership] ?? 0, Int64.random(in: 0..<truth.next, using: &random) * 10)
       if floor > truth.floors[membership] ?? 0 { allow(membership, &clients) }
@@ -194,7 +209,7 @@ import Testing
       try world.join(user, "new-\(step)", name: "named \(step)")
     case 11:
       try world.join(user, channel, floor: truth.floors[membership] ?? 0, name: "named \(step)")
-      if truth.members.insert(membership).inserted { allow(membership, &clients) }
+      if truth.join(user, channel) { allow(membership, &clients) }
     case 12 where step % 4 == 3:
       try world.restart()
       for index in clients.indices { clients[index].answered = [] }
@@ -247,7 +262,7 @@ import Testing
     let told = try events(poll)
     #expect(told.count { $0.type == "messages.replaced" } <= 1, "\(context)")
     let isExact = client.answered.contains(client.cursor)
-    for event in told { take(event, &client, isExact, context) }
+    for event in told { take(event, &client, truth, isExact, context) }
     client.earlier = before
     client.cursor = poll.text("cursor")
     client.note(client.cursor)

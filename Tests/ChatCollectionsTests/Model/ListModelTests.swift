@@ -67,8 +67,8 @@ private struct Pane {
 
   func isExact(_ cursor: Int64) -> Bool { answered.contains { $0.cursor == cursor && $0.isExact } }
 
-  /// Applies events. Returns a fault if one breaks the rules.
-  mutating func take(_ events: borrowing EventsBody, isExact: Bool) throws -> (
+  /// Applies events. Returns a fault if one breaks the rules. `left`: the channels that alice has ever left.
+  mutating func take(_ events: borrowing EventsBody, isExact: Bool, left: Set<String>) throws -> (
     fault: String?, isTrimmed: Bool
   ) {
     let text = [UInt8(ascii: "[")] + events.array + [UInt8(ascii: "]")]
@@ -76,7 +76,7 @@ private struct Pane {
     try text.withUnsafeBytes { bytes in
       try JSONParser().parse(bytes) { json in
         for event in json.items {
-          fault = fault ?? pane.take(event: event, isExact)
+          fault = fault ?? pane.take(event: event, isExact, left)
           if event["source"]?.string == "local.window_trimmed" { isTrimmed = true }
         }
       }
@@ -85,7 +85,7 @@ private struct Pane {
     return (fault, isTrimmed)
   }
 
-  private mutating func take(event: JSONValue, _ isExact: Bool) -> String? {
+  private mutating func take(event: JSONValue, _ isExact: Bool, _ left: Set<String>) -> String? {
     var fault: String?
     let objects = event.objects("channels", by: "channel_url")
     switch event["type"]?.string ?? "" {
@@ -109,6 +109,11 @@ private struct Pane {
       }
       if let hasMore = event["has_next"]?.bool { now.hasMore = hasMore }
       if let edge = event["next"]?.string { next = edge }
+    case "cache.cleared":
+      // Nobody was in the channel before alice came back.
+      for item in event["channel_urls"]?.items ?? JSONValue.Items() where !left.contains(item.string ?? "?") {
+        fault = "\(item.string ?? "?") cleared"
+      }
     case "channel.read":
       if !now.shown.take(readMark: event) { fault = "a read mark in a channel that is not shown" }
     default: fault = "no event of a list"
@@ -131,6 +136,8 @@ private final class ListRun {
   private var messages: Int64 = 0
   /// The channels that alice has joined, as they were stored last.
   private var records: [Int: ChannelRecord] = [:]
+  /// The channels that alice has ever left.
+  private var left: Set<String> = []
   /// Whether the user's first listing is running: channels come in pages.
   private var isListing: Bool
   private(set) var met: Set<String> = []
@@ -193,6 +200,7 @@ private final class ListRun {
     case 6:
       let url = ChannelURL("c\(index)")
       records[index] = nil
+      left.insert(url.text)
       try cache.write { try $0.removeMembership(of: UserID("alice"), in: url, .memberLeft) }
     case 7...9: try send(index)
     case 10: try read(index)
@@ -349,7 +357,7 @@ private final class ListRun {
       let answer = try cache.read { try view.changes($0, since: since, until: until) }
       answer.settle(answer.end)
       let isExact = pane.isExact(since)
-      let told = try pane.take(answer.body, isExact: isExact)
+      let told = try pane.take(answer.body, isExact: isExact, left: left)
       if told.isTrimmed { met.insert("trimmed") }
       fault = fault ?? told.fault
       pane.now.cursor = answer.end
