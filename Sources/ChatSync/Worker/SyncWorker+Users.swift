@@ -230,6 +230,8 @@ extension SyncWorker {
     // The webhook made the plan believe that somebody was there before. So it has not taken up what waits.
     if hadNobody { plan.hasNobody(url) }
     try know(url)
+    // A poll may have found the first to come before this refresh began.
+    try take(try store.webhookNotes(in: url).filter { $0.kind == .missed })
     return .done
   }
 

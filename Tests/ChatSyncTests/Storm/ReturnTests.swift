@@ -20,9 +20,9 @@ struct ReturnTests {
   }
 
   /// `seed`: with 0 every channel is crowded.
-  private func sides(seed: Int, userPoll: Int64 = 600_000) async throws -> Sides {
+  private func sides(seed: Int, userPoll: Int64 = 600_000, jobs: Int = 4) async throws -> Sides {
     var pace = Self.pace
-    pace.userPoll = userPoll
+    (pace.userPoll, pace.jobs) = (userPoll, jobs)
     let sides = try Sides(messages: 30, pace: pace, hasWebhooks: true, seed: seed)
     sides.there.receiver.withLock { $0 = sides.here.worker }
     try await sides.open()
@@ -58,6 +58,20 @@ struct ReturnTests {
     let users: [String: Value] = ["user_ids": .array([.string(user)])]
     try sides.there.perform(.write(Members.invite), ["channel_url": "c0"], users)
     #expect(await World.wait { isIn(user, sides) })
+  }
+
+  /// Connects dave, who is in another channel, and closes alice's view.
+  private func connectDave(_ sides: Sides) async throws {
+    sides.here.syncRequests.closed(view: "view", in: url)
+    try sides.there.makeChannel("c9", ["dave"])
+    _ = sides.here.syncRequests.seen(UserID("dave"))
+    let phase = { sides.here.syncRequests.connection(of: UserID("dave")).progress.phase }
+    #expect(await World.wait { phase() == .steady })
+  }
+
+  private func expectFound(_ sides: Sides) async {
+    #expect(await World.wait { (try? rows(sides).contains { $0.body.contains("edited") }) == true })
+    #expect(await World.wait { (try? sides.noted) == 0 })
   }
 
   /// What changes while no user here is in the channel.
@@ -97,11 +111,7 @@ struct ReturnTests {
     arguments: [true, false])
   func another(byWebhook: Bool) async throws {
     let sides = try await sides(seed: 3, userPoll: byWebhook ? 600_000 : 300)
-    sides.here.syncRequests.closed(view: "view", in: url)
-    try sides.there.makeChannel("c9", ["dave"])
-    _ = sides.here.syncRequests.seen(UserID("dave"))
-    let phase = { sides.here.syncRequests.connection(of: UserID("dave")).progress.phase }
-    #expect(await World.wait { phase() == .steady })
+    try await connectDave(sides)
     if !byWebhook {
       // Only polls tell that dave comes and goes.
       sides.there.receiver.withLock { $0 = nil }
@@ -122,8 +132,26 @@ struct ReturnTests {
     }
     #expect(await World.wait { isMissedNoted(sides) })
     try await comeBack("dave", sides)
-    #expect(await World.wait { (try? rows(sides).contains { $0.body.contains("edited") }) == true })
-    #expect(await World.wait { (try? sides.noted) == 0 })
+    await expectFound(sides)
+    await sides.end()
+  }
+
+  @Test("B4, B34: it is asked for, too, if a poll finds the other user before the webhook is looked into")
+  func foundByPoll() async throws {
+    let sides = try await sides(seed: 3, userPoll: 1_500, jobs: 1)
+    try await connectDave(sides)
+    try await sides.here.worker.disconnect(UserID("alice"))
+    let id = try #require(try rows(sides).first).position.messageID
+    sides.there.edit("c0", id, "edited")
+    #expect(await World.wait { isMissedNoted(sides) })
+    let delay: [String: Value] = [
+      "kind": .string("delay"), "path": .string("/v3/users/dave/*"), "milliseconds": .integer(600),
+    ]
+    try sides.there.set(OriginSide.Weather(), [.object(delay)], seed: 1)
+    // The one job is a poll of dave's, whose answer has not come.
+    #expect(await World.wait { await sides.here.worker.tasks.keys.contains { $0.user == UserID("dave") } })
+    try await comeBack("dave", sides)
+    await expectFound(sides)
     await sides.end()
   }
 }
