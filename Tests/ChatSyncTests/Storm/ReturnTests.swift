@@ -154,4 +154,26 @@ struct ReturnTests {
     await expectFound(sides)
     await sides.end()
   }
+
+  @Test("B16, B34: a view that stayed open is listed again when its user comes back beside a disconnected one")
+  func stayedOpen() async throws {
+    let sides = try await sides(seed: 3)
+    try await connectDave(sides)
+    try await comeBack("dave", sides)
+    let answered = try sides.events(.collectionAnswered)
+    sides.here.syncRequests.opened(OpenView(id: "dave", channel: url, isAtNewest: true), isOwedAnswer: true)
+    #expect(await World.wait { (try? sides.events(.collectionAnswered)) == answered + 1 })
+    try await sides.here.worker.disconnect(UserID("alice"))
+    try await leave("dave", sides)
+    #expect(await World.wait { await sides.here.worker.isQuiet })
+    // This message's webhook is lost.
+    sides.there.receiver.withLock { $0 = nil }
+    sides.there.send("c0", "meanwhile")
+    let users: [String: Value] = ["user_ids": .array([.string("dave")])]
+    try sides.there.perform(.write(Members.invite), ["channel_url": "c0"], users)
+    let webhook = #"{"category":"group_channel:join","channel":{"channel_url":"c0"},"users":[{"user_id":"dave"}]}"#
+    #expect(await sides.here.worker.takeWebhook(Array(webhook.utf8)) == .success(1))
+    #expect(await World.wait { (try? rows(sides).contains { $0.body.contains("meanwhile") }) == true })
+    await sides.end()
+  }
 }
