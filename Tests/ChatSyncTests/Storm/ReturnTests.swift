@@ -161,7 +161,8 @@ struct ReturnTests {
     try await connectDave(sides)
     try await comeBack("dave", sides)
     let answered = try sides.events(.collectionAnswered)
-    sides.here.syncRequests.opened(OpenView(id: "dave", channel: url, isAtNewest: true), isOwedAnswer: true)
+    let view = OpenView(id: "dave", channel: url, isAtNewest: true)
+    sides.here.syncRequests.opened(view, isOwedAnswer: true)
     #expect(await World.wait { (try? sides.events(.collectionAnswered)) == answered + 1 })
     try await sides.here.worker.disconnect(UserID("alice"))
     try await leave("dave", sides)
@@ -171,7 +172,9 @@ struct ReturnTests {
     sides.there.send("c0", "meanwhile")
     let users: [String: Value] = ["user_ids": .array([.string("dave")])]
     try sides.there.perform(.write(Members.invite), ["channel_url": "c0"], users)
-    let webhook = #"{"category":"group_channel:join","channel":{"channel_url":"c0"},"users":[{"user_id":"dave"}]}"#
+    let webhook = """
+      {"category":"group_channel:join","channel":{"channel_url":"c0"},"users":[{"user_id":"dave"}]}
+      """
     #expect(await sides.here.worker.takeWebhook(Array(webhook.utf8)) == .success(1))
     #expect(await World.wait { (try? rows(sides).contains { $0.body.contains("meanwhile") }) == true })
     await sides.end()
