@@ -155,7 +155,7 @@ struct ReturnTests {
     await sides.end()
   }
 
-  @Test("B16, B34: a view that stayed open is listed again when its user comes back beside a disconnected one")
+  @Test("B16, B34: a view that stayed open is listed again when its user comes back, beside a stopped one")
   func stayedOpen() async throws {
     let sides = try await sides(seed: 3)
     try await connectDave(sides)
