@@ -26,9 +26,6 @@ struct ReturnTests {
     let sides = try Sides(messages: 30, pace: pace, hasWebhooks: true, seed: seed)
     sides.there.receiver.withLock { $0 = sides.here.worker }
     try await sides.open()
-    // Webhooks of the messages so far come within this time.
-    try await Task.sleep(for: .milliseconds(300))
-    #expect(await World.wait { (try? sides.noted) == 0 })
     try await sides.expectEqual()
     return sides
   }
@@ -45,7 +42,7 @@ struct ReturnTests {
   /// Whether a note says that messages of the channel may have changed.
   private func isMissedNoted(_ sides: Sides) -> Bool {
     // If reading fails, wait on.
-    (try? sides.here.cache.read { try $0.webhookNotes() })?.map(\.kind) == [.missed]
+    (try? sides.here.cache.read { try $0.webhookNotes() })?.contains { $0.kind == .missed } ?? false
   }
 
   private func leave(_ user: String, _ sides: Sides) async throws {
@@ -71,7 +68,7 @@ struct ReturnTests {
 
   private func expectFound(_ sides: Sides) async {
     #expect(await World.wait { (try? rows(sides).contains { $0.body.contains("edited") }) == true })
-    #expect(await World.wait { (try? sides.noted) == 0 })
+    #expect(await World.wait { !isMissedNoted(sides) })
   }
 
   /// What changes while no user here is in the channel.
@@ -84,11 +81,8 @@ struct ReturnTests {
     case .edited: sides.there.edit("c0", id, "edited")
     case .deleted: sides.there.delete("c0", id)
     }
-    // The webhook comes within this time.
+    // The webhook comes within this time, and is dropped.
     try await Task.sleep(for: .milliseconds(200))
-    // That of the leaving may still be looked into.
-    let notes = try sides.here.cache.read { try $0.webhookNotes() }.filter { $0.kind != .channel }
-    #expect(notes.isEmpty, "\(notes)")
   }
 
   @Test(
