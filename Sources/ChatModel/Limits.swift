@@ -61,6 +61,8 @@ package enum Limits {
   package static let trimmedRows = 200
   /// Rows of a table that one commit clears. If there are more, they are deleted later, slice by slice (B58).
   package static let clearedAtOnce = 1000
+  /// Members of a crowded channel whose rows count cleared messages at once. Then a slice looks at the time.
+  package static let countedMembers = 4
   /// Nanoseconds after which a slice of such a deletion ends.
   package static let sliceNanoseconds: UInt64 = 1_000_000
   /// Events by which the log may exceed its limit before it is trimmed (B53).

@@ -7,7 +7,7 @@ import Synchronization
 extension Row {
   /// How long a client's write takes while much is cleared, and while nothing is.
   static let clear = Row(
-    name: "clear", work: "a client's write while a channel, all, or a user of 100 000 channels is cleared"
+    name: "clear", work: "a client's write while channels, all, or a user of 100 000 channels are cleared"
   ) { bench in
     let messages = try BesideClear(messages: 1_200_000)
     let channel = try messages.clear { try $0.clear(FilledCache.url(0)) }
@@ -24,6 +24,9 @@ extension Row {
     guard try forgotten.memberships < 100, try many.memberships == 0 else {
       throw BenchFailure(description: "memberships are left")
     }
+    let crowd = try BesideClear(members: 5_000, unread: 1_000)
+    let crowded = try crowd.clear { try $0.clear(FilledCache.url(0)) }
+    guard try crowd.messages == 0 else { throw BenchFailure(description: "messages are left") }
     let quiet = try BesideClear(messages: 100).wait(seconds: 2)
     func figures(_ title: String, _ run: BesideClear.Run) -> [Figure] {
       [
@@ -38,6 +41,7 @@ extension Row {
       ]
     }
     return figures("600 000 messages of a channel are cleared", channel)
+      + figures("a channel of 5 000 members with 1 000 unread messages each is cleared", crowded)
       + figures("600 000 messages of 300 channels are cleared with everything", rest)
       + figures("a user of 100 000 channels is forgotten", user)
       + figures("100 000 channels without messages are cleared with everything", empty)
@@ -67,6 +71,14 @@ private final class BesideClear {
     let connection = try Connection(path: made.directory + "/perch.db")
     try connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -64000")
     try connection.execute(ManyChannels.sql(channels, crowded: 1, of: "many"))
+    filled = try made.reopened()
+  }
+
+  /// A channel with so many members here, none of whom has read its messages.
+  init(members: Int, unread: Int) throws {
+    let made = try FilledCache(channels: 1, disk: true)
+    try made.admit((0..<members).map { UserID("member-\($0)") }, stored: 0)
+    try made.store(0, count: unread, in: 0)
     filled = try made.reopened()
   }
 

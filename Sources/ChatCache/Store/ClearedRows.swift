@@ -9,7 +9,9 @@ import SQLite
 // A channel's messages: the whole line is a gap, and `channel.cleared_version` is the sequence of the clear.
 // Messages of that version or older are deleted. Storing an answer first deletes the cleared messages of its
 // stretch. If these are more than one commit may delete, the answer is not stored, and the stretch stays a
-// gap for a later one.
+// gap for a later one. In a crowded channel the unread counts are those of the members' rows and of stored
+// messages, also of cleared ones. Before these are deleted, the members' rows count them, some members in
+// each slice.
 //
 // Everything: `meta.clearing` is the log's sequence at the clear. Until all is deleted, no user is in any
 // channel as far as readers are told, and no answer about channels is stored. Then the rest is cleared in one
@@ -56,6 +58,25 @@ extension CacheReader {
     } _: {
       $0.int64OrNil(0)
     }.flatMap { $0 } ?? 0
+  }
+
+  /// The position up to which the rows of the crowded channel's members do not count its cleared messages
+  /// yet; nil: they count all of them.
+  func uncountedCleared(of channel: ChannelKey) throws -> Position? {
+    try db.first(
+      """
+      SELECT known_to_at, known_to_id
+      FROM channel
+      WHERE id = ?1
+        AND cleared_version IS NOT NULL
+        AND is_crowded = 1
+        AND (folded_user IS NOT NULL OR (folded_at, folded_id) < (known_to_at, known_to_id))
+      """
+    ) {
+      $0.bind(1, channel.rawValue)
+    } _: {
+      Position(createdAt: $0.int64(0), messageID: $0.int64(1))
+    }
   }
 
   /// Whether the stretch, or a thread in it, has more cleared messages than one commit deletes.
@@ -223,6 +244,9 @@ extension CacheWriter {
     guard version > 0 else { return nil }
     let time = SliceTime()
     var reached = reached.version == version ? reached : ClearedReach(version: version)
+    while let last = try reader.uncountedCleared(of: channel), !time.isOver {
+      _ = try countEvicted(last, in: channel, members: Limits.countedMembers)
+    }
     while !time.isOver {
       guard let next = try removeCleared(of: channel, upTo: version, from: reached.position) else {
         try db.run("UPDATE channel SET cleared_version = NULL WHERE id = ?1") {

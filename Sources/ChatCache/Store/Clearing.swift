@@ -58,18 +58,21 @@ extension CacheReader {
 
 extension CacheWriter {
   /// Clears one channel's messages. Their range becomes a gap in the same commit. Views are told of the gap,
-  /// never of deleted messages. If they are many, their rows are deleted later (`ClearedRows`).
+  /// never of deleted messages. If they are many, or the members whose counts have to keep them, the rows are
+  /// deleted later (`ClearedRows`).
   package func clear(_ url: ChannelURL) throws {
     guard let channel = try reader.channelKey(of: url) else { return }
     let old = try reader.coverage(of: channel)
     var coverage = old
     coverage.clear()
-    try countUpToLast(of: channel)
+    let most = reader.log.mostCleared
+    let hasManyMembers = try reader.isCrowded(channel) && reader.hasMoreMembers(channel, than: most)
+    if !hasManyMembers { try countUpToLast(of: channel) }
     try forgetListings(of: channel)
     try save(coverage, over: old, of: channel, .channelRefresh)
     let sequence = try append(Change(.cacheCleared, .channelRefresh, channel: channel))
     noteCleared { $0.channels.insert(url) }
-    if try reader.storedMessages(of: channel, exceed: reader.log.mostCleared) {
+    if try hasManyMembers || reader.storedMessages(of: channel, exceed: most) {
       try hideMessages(of: channel, through: sequence)
     } else {
       try deleteMessages(of: channel)

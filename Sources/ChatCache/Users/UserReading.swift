@@ -111,10 +111,10 @@ extension CacheReader {
       """
       SELECT
         u.user_id, u.phase, u.is_synced,
-        (SELECT count(*) FROM membership AS m WHERE m.user = u.id),
-        coalesce(n.pending, 0), coalesce(n.failed, 0),
+        coalesce(c.channels, 0), coalesce(n.pending, 0), coalesce(n.failed, 0),
         (SELECT min(accepted_at) FROM outbox AS o WHERE o.user = u.id)
       FROM user AS u
+      LEFT JOIN cached_count AS c ON c.user = u.id
       LEFT JOIN unsent_count AS n ON n.user = u.id
       WHERE u.user_id > ?1 AND u.is_removed = 0
       ORDER BY u.user_id
