@@ -72,17 +72,25 @@ extension CacheReader {
     return info
   }
 
-  /// The number of messages in the user's crowded channels. `sort_at` is below zero in their rows, and in
-  /// those of channels without a message.
-  private func crowdedMessages(of user: UserKey) throws -> Int64 {
-    try db.first(
-      """
-      SELECT coalesce(sum(c.cached_messages), 0)
-      FROM membership AS m INDEXED BY membership_by_last_message
-      CROSS JOIN channel AS c ON c.id = m.channel AND c.is_crowded = 1
-      WHERE m.user = ?1 AND m.sort_at < 0
-      """
-    ) {
+  /// The number of messages in the user's crowded channels. `most`: see `hasManyBelowZero`.
+  func crowdedMessages(of user: UserKey, most: Int = CacheReader.mostBelowZero) throws -> Int64 {
+    let sql: StaticString =
+      if try hasManyBelowZero(user, most) {
+        """
+        SELECT coalesce(sum(c.cached_messages), 0)
+        FROM channel AS c INDEXED BY channel_crowded
+        CROSS JOIN membership AS m ON m.user = ?1 AND m.channel = c.id
+        WHERE c.is_crowded = 1
+        """
+      } else {
+        """
+        SELECT coalesce(sum(c.cached_messages), 0)
+        FROM membership AS m INDEXED BY membership_by_last_message
+        CROSS JOIN channel AS c ON c.id = m.channel AND c.is_crowded = 1
+        WHERE m.user = ?1 AND m.sort_at < 0
+        """
+      }
+    return try db.first(sql) {
       $0.bind(1, user.rawValue)
     } _: {
       $0.int64(0)

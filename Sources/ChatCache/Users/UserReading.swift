@@ -56,11 +56,11 @@ extension CacheReader {
     return try unreadByRow(of: user) + followedCounts(of: user, at: 0).totals
   }
 
-  /// The totals of all channels but the crowded ones that the user follows.
-  func unreadByRow(of user: UserKey) throws -> UnreadTotals {
+  /// The totals of all channels but the crowded ones that the user follows. `most`: see `hasManyBelowZero`.
+  func unreadByRow(of user: UserKey, most: Int = CacheReader.mostBelowZero) throws -> UnreadTotals {
     var all = try unreadInRows(of: user)
     let nearest = Limits.counts.nearest
-    for channel in try unreadWithoutFollowing(user) {
+    for channel in try unreadWithoutFollowing(user, most: most) {
       all.messages += channel.unread - nearest(channel.rowUnread)
       all.mentions += channel.mentions - nearest(channel.rowMentions)
       if channel.rowUnread <= 0, channel.rowMentions <= 0, channel.unread > 0 { all.channels += 1 }
@@ -71,18 +71,27 @@ extension CacheReader {
   /// A member's counts in a crowded channel: those of the row, and with later messages.
   private struct CrowdedCount { let rowUnread, rowMentions, unread, mentions: Int64 }
 
-  /// The counts of the user's crowded channels whose last message is below the user's floor. Their `sort_at`
-  /// is below zero, as in channels without a message.
-  private func unreadWithoutFollowing(_ user: UserKey) throws -> [CrowdedCount] {
-    try db.all(
-      """
-      SELECT m.unread, m.mentions, n.unread, n.mentions
-      FROM membership AS m INDEXED BY membership_by_last_message
-      CROSS JOIN channel AS c ON c.id = m.channel AND c.is_crowded = 1
-      CROSS JOIN crowded_count AS n ON n.user = m.user AND n.channel = m.channel
-      WHERE m.user = ?1 AND m.sort_at < 0 AND m.sort_at > -4000000000000000000
-      """
-    ) {
+  /// The counts of the user's crowded channels whose last message is below the user's floor.
+  private func unreadWithoutFollowing(_ user: UserKey, most: Int) throws -> [CrowdedCount] {
+    let sql: StaticString =
+      if try hasManyBelowZero(user, most) {
+        """
+        SELECT m.unread, m.mentions, n.unread, n.mentions
+        FROM channel AS c INDEXED BY channel_crowded
+        CROSS JOIN membership AS m ON m.user = ?1 AND m.channel = c.id
+        CROSS JOIN crowded_count AS n ON n.user = m.user AND n.channel = m.channel
+        WHERE c.is_crowded = 1 AND m.sort_at < 0 AND m.sort_at > -4000000000000000000
+        """
+      } else {
+        """
+        SELECT m.unread, m.mentions, n.unread, n.mentions
+        FROM membership AS m INDEXED BY membership_by_last_message
+        CROSS JOIN channel AS c ON c.id = m.channel AND c.is_crowded = 1
+        CROSS JOIN crowded_count AS n ON n.user = m.user AND n.channel = m.channel
+        WHERE m.user = ?1 AND m.sort_at < 0 AND m.sort_at > -4000000000000000000
+        """
+      }
+    return try db.all(sql) {
       $0.bind(1, user.rawValue)
     } _: {
       CrowdedCount(

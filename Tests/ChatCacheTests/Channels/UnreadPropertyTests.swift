@@ -94,7 +94,18 @@ import Testing
         #expect(
           try world.counts(of: UserID(user)) == expected.counts(stored.values, of: user),
           "\(user), seed \(seed), step \(step)")
+        try world.cache.read { try Self.compareWalks($0, of: UserID(user)) }
       }
     }
+  }
+
+  /// The user's crowded channels are found among the user's memberships, or among all crowded channels.
+  private static func compareWalks(_ reader: CacheReader, of name: UserID) throws {
+    let user = try #require(try reader.userKey(of: name))
+    let (few, many) = (Int.max, 0)
+    #expect(try reader.crowdedMessages(of: user, most: few) == reader.crowdedMessages(of: user, most: many))
+    let own = try reader.unreadByRow(of: user, most: few)
+    let all = try reader.unreadByRow(of: user, most: many)
+    #expect(own.messages == all.messages && own.mentions == all.mentions && own.channels == all.channels)
   }
 }
