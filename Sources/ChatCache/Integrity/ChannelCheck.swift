@@ -12,13 +12,13 @@ import SQLite
 // version is beyond the log's end.
 
 extension CacheReader {
-  /// The faults of the channel; empty if it has none, or does not exist.
-  func faults(of channel: ChannelKey) throws -> [Finding] {
+  /// The faults of the channel; empty if it has none, or does not exist. `hasMessages`: with those of its
+  /// messages.
+  func faults(of channel: ChannelKey, hasMessages: Bool = true) throws -> [Finding] {
     // While everything is being cleared, channels lack rows.
     guard try !isBeingCleared(), var check = try ChannelCheck(self, channel) else { return [] }
     try check.lookAtLine()
-    try check.lookAtMessages()
-    try check.lookAtTombstones()
+    if hasMessages { try check.lookAtMessages() }
     try check.lookAtMetadata()
     try check.lookAtMembers()
     try check.lookAtMemberships()
@@ -38,10 +38,7 @@ private struct ChannelCheck {
     let nameKey: String
     let createdAt: Int64
     let lastMessageAt: Int64?
-    let lastMessageID: Int64?
     let metadata: [ExactText: String]?
-    let messages: Int64
-    let bytes: Int64
     let isCrowded: Bool
   }
 
@@ -60,8 +57,8 @@ private struct ChannelCheck {
       """
       SELECT
         channel_url, name, name_key, created_at, last_message_at, last_message_id, last_message, body,
-        read_receipts, metadata, version, cached_messages, cached_bytes, is_crowded,
-        coalesce(reader_count, 0), (SELECT count(*) FROM read_position AS p WHERE p.channel = channel.id)
+        read_receipts, metadata, version, is_crowded, coalesce(reader_count, 0),
+        (SELECT count(*) FROM read_position AS p WHERE p.channel = channel.id)
       FROM channel
       WHERE id = ?1
       """
@@ -73,9 +70,9 @@ private struct ChannelCheck {
       }
       if !json.reads(fieldsOf: row.bytes(7)) { notes.append((.channel, "body is not JSON")) }
       if !json.reads(row.bytes(8), .object) { notes.append((.channel, "read_receipts is not a JSON object")) }
-      if row.int64(14) != row.int64(15) {
+      if row.int64(12) != row.int64(13) {
         notes.append(
-          (.channel, "reader_count is \(row.int64(14)), for \(row.int64(15)) stored read positions"))
+          (.channel, "reader_count is \(row.int64(12)), for \(row.int64(13)) stored read positions"))
       }
       if row.int64(10) > end {
         notes.append((.version, "the channel's version \(row.int64(10)) is beyond the log's end \(end)"))
@@ -87,8 +84,7 @@ private struct ChannelCheck {
       }
       return Facts(
         url: row.string(0), nameKey: row.string(2), createdAt: row.int64(3), lastMessageAt: row.int64OrNil(4),
-        lastMessageID: row.int64OrNil(5), metadata: row.isNull(9) ? [:] : metadata,
-        messages: row.int64(11), bytes: row.int64(12), isCrowded: row.bool(13))
+        metadata: row.isNull(9) ? [:] : metadata, isCrowded: row.bool(11))
     }
     guard let facts else { return nil }
     (self.reader, self.channel, self.end, self.facts) = (reader, channel, end, facts)
@@ -112,78 +108,9 @@ private struct ChannelCheck {
   }
 
   mutating func lookAtMessages() throws {
-    var rows = try reader.db.rows(
-      """
-      SELECT
-        created_at, message_id, version, type, body, reactions, metaarray, thread_info, parent, mentions
-      FROM message
-      WHERE channel = ?1
-      """
-    ) { $0.bind(1, channel.rawValue) }
-    var (count, bytes): (Int64, Int64) = (0, 0)
-    // A finding names one message per kind of fault, and the number of others: a broken channel has many.
-    var faults: [String: (first: Int64, count: Int)] = [:]
-    func fault(_ text: String, _ id: Int64) { faults[text, default: (id, 0)].count += 1 }
-    while let row = try rows.next() {
-      let id = row.int64(1)
-      count += 1
-      for column in 4...8 { bytes += Int64(row.bytes(Int32(column)).count) }
-      if row.int64(0) < 0 { fault("has a time before 1970", id) }
-      if row.int64(2) > end { fault("has a version beyond the log's end", id) }
-      if !(0...3).contains(row.int64(3)) { fault("has an unknown type", id) }
-      if !json.speaks(row.bytes(4), of: id, at: row.int64(0)) {
-        fault("has a body that is not JSON, or is that of another message", id)
-      }
-      for column in 5...8 where !row.isNull(Int32(column)) {
-        if !json.reads(row.bytes(Int32(column))) { fault("has a part that is not JSON", id) }
-      }
-      if !row.isNull(9), !row.holds(Array("*".utf8), 9), !json.reads(row.bytes(9), .array) {
-        fault("has mentions that cannot be read", id)
-      }
-      if id == facts.lastMessageID, row.int64(0) != facts.lastMessageAt {
-        fault("is the channel's last message, but last_message_at differs from its time", id)
-      }
-    }
-    for (text, (first, count)) in faults.sorted(by: { $0.key < $1.key }) {
-      let others = count > 1 ? ", and \(count - 1) more like it" : ""
-      note(text.contains("version") ? .version : .message, "message \(first) \(text)\(others)")
-    }
-    if count != facts.messages {
-      note(.counts, "\(facts.messages) messages are counted, \(count) are stored")
-    }
-    if bytes != facts.bytes { note(.counts, "\(facts.bytes) bytes are counted, \(bytes) are stored") }
-  }
-
-  mutating func lookAtTombstones() throws {
-    let deleted = try reader.db.first(
-      """
-      SELECT t.message_id
-      FROM message AS m
-      JOIN tombstone AS t ON t.channel = m.channel AND t.message_id = m.message_id
-      WHERE m.channel = ?1
-      LIMIT 1
-      """
-    ) {
-      $0.bind(1, channel.rawValue)
-    } _: {
-      $0.int64(0)
-    }
-    if let deleted { note(.message, "message \(deleted) is stored although it is deleted") }
-    let double = try reader.db.first(
-      """
-      SELECT message_id
-      FROM message
-      WHERE channel = ?1
-      GROUP BY message_id
-      HAVING count(*) > 1
-      LIMIT 1
-      """
-    ) {
-      $0.bind(1, channel.rawValue)
-    } _: {
-      $0.int64(0)
-    }
-    if let double { note(.message, "message \(double) is stored twice, at different times") }
+    var messages = MessagesCheck(channel)
+    while try messages.lookAtSome(reader) {}
+    found += messages.found(in: ChannelURL(facts.url), counted: try reader.counted(messagesOf: channel))
   }
 
   mutating func lookAtMetadata() throws {

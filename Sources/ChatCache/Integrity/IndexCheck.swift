@@ -4,8 +4,8 @@ import SQLite
 // The check of a large file's tables and indexes while the service writes. SQLite's own check of the whole
 // file would hold one snapshot for minutes, and the write-ahead log would grow meanwhile. So each table is
 // checked in a snapshot of its own: a small one by SQLite, a large one by comparing how many entries its
-// indexes have, and messages channel by channel, entry by entry. The indexes of UNIQUE constraints are not
-// compared. `perch check` runs SQLite's own check.
+// indexes have, and messages channel by channel, entry by entry (`EntriesCheck`: those of a large channel).
+// The indexes of UNIQUE constraints are not compared. `perch check` runs SQLite's own check.
 
 /// A table with its indexes.
 struct CheckedTable: Sendable {

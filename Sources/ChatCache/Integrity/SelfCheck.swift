@@ -8,19 +8,20 @@ import SQLite
 //
 // The order: SQLite's own check, or, of a large file that a service writes, a check in parts (`IndexCheck`);
 // rows without a channel or user, events, unsent rows; then one channel after the other, each in a snapshot
-// of its own, so that nothing is held up; then the counts. One write resets an inconsistent channel, and
-// checks it again first, since it may have changed. Unsent messages are reported and never changed; their
-// counts are corrected. Nothing is written into a file that is damaged itself.
+// of its own, and a large one in several, so that nothing is held up; then the counts. One write resets an
+// inconsistent channel, and checks it again first, since it may have changed. Unsent messages are reported
+// and never changed; their counts are corrected. Nothing is written into a file that is damaged itself.
 
 extension Cache {
   /// Checks everything, repairs what can be fetched or derived again, and returns the findings. It reads the
   /// whole file: call it from a thread of its own.
   package func check() throws -> CheckReport { try check(pagesAtOnce: CacheReader.pagesCheckedAtOnce) }
 
-  /// `pagesAtOnce`: a file with more pages is checked in parts.
-  func check(pagesAtOnce: Int) throws -> CheckReport {
+  /// `pagesAtOnce`: a file with more pages is checked in parts. `messagesAtOnce`: so is a channel with more
+  /// messages.
+  func check(pagesAtOnce: Int, messagesAtOnce: Int = MessagesCheck.mostAtOnce) throws -> CheckReport {
     try SelfCheck(
-      clock: clock, pagesAtOnce: pagesAtOnce, read: { try self.readAnew($0) },
+      clock: clock, pagesAtOnce: pagesAtOnce, messagesAtOnce: messagesAtOnce, read: { try self.readAnew($0) },
       write: { try self.blocking.write($0) }
     ).run()
   }
@@ -32,7 +33,7 @@ extension Cache {
       let log = CommitLog(
         epoch: 0, run: 0, last: 0, age: FileAge(startedAt: 0, atStart: 0, clock: clock))
       return try SelfCheck(
-        clock: clock, pagesAtOnce: .max,
+        clock: clock, pagesAtOnce: .max, messagesAtOnce: MessagesCheck.mostAtOnce,
         read: { body in try connection.read { try body(CacheReader(db: $0, log: log, opened: log.head)) } },
         write: nil
       ).run()
@@ -50,6 +51,8 @@ private struct SelfCheck {
   let clock: Clock
   /// A file with more pages is checked in parts.
   let pagesAtOnce: Int
+  /// A channel with more messages is checked in parts.
+  let messagesAtOnce: Int
   let read: ((CacheReader) throws -> Void) throws -> Void
   /// Nil: nothing is repaired.
   let write: ((@escaping @Sendable (CacheWriter) throws -> Void) throws -> Void)?
@@ -109,7 +112,7 @@ private struct SelfCheck {
         if let found = try value({ try $0.report(of: table) }) { report.add(found) }
       }
       for channel in try value({ try $0.channelKeys() }) ?? [] {
-        if let found = try value({ try $0.report(ofMessagesIn: channel) }) { report.add(found) }
+        report.add(try entriesReport(of: channel))
       }
       return report
     } catch {
@@ -118,6 +121,16 @@ private struct SelfCheck {
       report.add("*** \(message)")
       return report
     }
+  }
+
+  /// The report of the indexes of one channel's messages.
+  private func entriesReport(of channel: ChannelKey) throws -> FileReport {
+    guard try value({ try $0.storedMessages(of: channel, exceed: messagesAtOnce) }) == true else {
+      return try value { try $0.report(ofMessagesIn: channel) } ?? FileReport()
+    }
+    var entries = EntriesCheck(channel)
+    while try value({ try entries.lookAtSome($0, atMost: messagesAtOnce) }) == true {}
+    return entries.report
   }
 
   private typealias Write = (@escaping @Sendable (CacheWriter) throws -> Void) throws -> Void
@@ -173,7 +186,8 @@ private struct SelfCheck {
 
   private func look(_ channel: ChannelKey, _ write: Write?) throws -> [Finding] {
     try orDamage {
-      let found = try value { try $0.faults(of: channel) } ?? []
+      let isLarge = try value { try $0.storedMessages(of: channel, exceed: messagesAtOnce) } ?? false
+      let found = try isLarge ? faultsOfParts(of: channel) : value { try $0.faults(of: channel) } ?? []
       guard !found.isEmpty, let write else { return found }
       let healed = Guarded<[Finding]>([])
       try write { writer in
@@ -182,6 +196,18 @@ private struct SelfCheck {
       }
       return healed.withLock { $0 }
     }
+  }
+
+  /// The faults of a large channel, whose messages are read in several snapshots. If the channel changed
+  /// meanwhile, the numbers of its messages are not compared.
+  private func faultsOfParts(of channel: ChannelKey) throws -> [Finding] {
+    let found = try value { try $0.faults(of: channel, hasMessages: false) } ?? []
+    let before = try value { try $0.counted(messagesOf: channel) } ?? nil
+    guard let url = try value({ try $0.url(of: channel) }) ?? nil else { return found }
+    var messages = MessagesCheck(channel)
+    while try value({ try messages.lookAtSome($0, atMost: messagesAtOnce) }) == true {}
+    let after = try value { try $0.counted(messagesOf: channel) } ?? nil
+    return found + messages.found(in: url, counted: before == after ? after : nil)
   }
 
   /// The findings of a check; if it cannot read the file, SQLite's message about the damage.

@@ -19,8 +19,8 @@ import Testing
 
   @Test(
     "B64: a channel that contradicts itself is found, reset to one gap with events, and synced again",
-    arguments: Damage.ofChannel)
-  func channel(_ damage: Damage) throws {
+    arguments: Damage.ofChannel, [MessagesCheck.mostAtOnce, 3])
+  func channel(_ damage: Damage, messagesAtOnce: Int) throws {
     let world = try DamagedWorld()
     defer { world.close() }
     let (before, page) = (try world.untouched(), try world.world.page(MessagePageQuery()))
@@ -30,7 +30,7 @@ import Testing
     #expect(outside.findings.contains { $0.fault == damage.fault }, "\(outside.findings)")
     #expect(!outside.isWell && world.cache.cursor.sequence == mark, "looking from outside changes nothing")
 
-    let report = try world.cache.check()
+    let report = try world.cache.check(pagesAtOnce: .max, messagesAtOnce: messagesAtOnce)
     #expect(!report.isSound && report.isWell, "\(report.findings)")
     #expect(report.findings.contains { $0.fault == damage.fault && $0.channel == world.world.url })
     #expect(try world.untouched() == before, "the other channel and the unsent messages")
@@ -43,8 +43,27 @@ import Testing
 
     try world.syncAgain()
     #expect(try world.world.page(MessagePageQuery()) == page)
-    let after = try world.cache.check()
+    let after = try world.cache.check(pagesAtOnce: .max, messagesAtOnce: messagesAtOnce)
     #expect(after.isSound, "\(after.findings)")
+  }
+
+  @Test("B64: parts of a channel find what one look finds, and a change meanwhile shows", arguments: 1...9)
+  func partsOfChannel(most: Int) throws {
+    let world = try DamagedWorld()
+    defer { world.close() }
+    let (cache, url) = (world.cache, world.world.url)
+    let channel = try #require(try cache.read { try $0.channelKey(of: url) })
+    func counted() throws -> MessagesCheck.Counted? {
+      try cache.read { try $0.counted(messagesOf: channel) }
+    }
+    let before = try counted()
+    var (check, parts) = (MessagesCheck(channel), 1)
+    while try cache.read({ try check.lookAtSome($0, atMost: most) }) { parts += 1 }
+    #expect(try check.found(in: url, counted: counted()).isEmpty && counted() == before)
+    #expect(parts >= 16 / most, "\(parts) parts")
+    let message = ChannelWithMessages.message(3, at: 30, updatedAt: 900, text: "other")
+    try cache.write { try $0.store(message, in: url, .messageUpdated) }
+    #expect(try counted() != before)
   }
 
   @Test(
@@ -77,31 +96,58 @@ import Testing
   }
 
   @Test(
-    "B64: a large file is checked in parts, which find what the whole check finds", arguments: Damage.ofParts)
-  func parts(_ damage: Damage) throws {
+    "B64: a large file is checked in parts, which find what the whole check finds",
+    arguments: Damage.ofParts, [MessagesCheck.mostAtOnce, 3])
+  func parts(_ damage: Damage, messagesAtOnce: Int) throws {
     let world = try DamagedWorld()
     defer { world.close() }
-    #expect(try world.cache.check(pagesAtOnce: 0).isSound)
+    func check() throws -> CheckReport {
+      try world.cache.check(pagesAtOnce: 0, messagesAtOnce: messagesAtOnce)
+    }
+    #expect(try check().isSound)
     try damage.strike(world.directory)
-    let report = try world.cache.check(pagesAtOnce: 0)
+    let report = try check()
     #expect(report.isWell && report.findings.contains { $0.fault == damage.fault }, "\(report.findings)")
-    #expect(try world.cache.check(pagesAtOnce: 0).isSound)
+    #expect(try check().isSound)
     #expect(try world.cache.check().isSound)
   }
 
   @Test(
     "B64: an index that disagrees with its table is built again, also where the file is checked in parts",
-    arguments: ["message_by_id", "message_by_parent", "membership_by_name", "outbox_by_expiry"])
-  func indexOfPart(_ index: String) throws {
+    arguments: ["message_by_id", "message_by_parent", "membership_by_name", "outbox_by_expiry"],
+    [MessagesCheck.mostAtOnce, 3])
+  func indexOfPart(_ index: String, messagesAtOnce: Int) throws {
     let world = try DamagedWorld()
     world.close()
     try Damage.breakIndex(index, world.directory)
     let cache = try Cache(Cache.Configuration(directory: world.directory))
     defer { cache.close() }
-    let report = try cache.check(pagesAtOnce: 0)
+    let report = try cache.check(pagesAtOnce: 0, messagesAtOnce: messagesAtOnce)
     #expect(report.isWell && report.findings.map(\.fault).contains(.index), "\(report.findings)")
-    #expect(try cache.check(pagesAtOnce: 0).isSound)
+    #expect(try cache.check(pagesAtOnce: 0, messagesAtOnce: messagesAtOnce).isSound)
     #expect(try cache.check().isSound)
+  }
+
+  @Test(
+    "B64: entries whose row is gone are found", arguments: ["message_by_id", "message_by_parent"], [1, 3, 99])
+  func entries(_ index: String, most: Int) throws {
+    let world = try DamagedWorld()
+    world.close()
+    let replies = "UPDATE message SET parent_id = 2 WHERE message_id IN (3, 5)"
+    try Damage("", .counts, replies).strike(world.directory)
+    let lost = "DELETE FROM message WHERE message_id = 3"
+    func report() throws -> [String] {
+      let cache = try Cache(Cache.Configuration(directory: world.directory))
+      defer { cache.close() }
+      let channel = try #require(try cache.read { try $0.channelKey(of: world.world.url) })
+      var check = EntriesCheck(channel)
+      while try cache.read({ try check.lookAtSome($0, atMost: most) }) {}
+      return check.report.findings.map(\.detail)
+    }
+    #expect(try report().isEmpty)
+    try Damage.loseEntries(of: index, lost, world.directory)
+    let found = try report()
+    #expect(found.count == 1 && found[0].contains(index), "\(found)")
   }
 
   @Test(
