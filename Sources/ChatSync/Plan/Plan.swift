@@ -44,6 +44,12 @@ package struct Plan: Sendable {
   var prefetchNotBefore: Int64 = 0
   /// When the last prefetch or fill began.
   var prefetchedAt: Int64 = -1_000_000
+  /// How late users' polls are.
+  var lateness = PollLateness()
+  /// When the running usual polls began.
+  var pollsBegun: [UserID: Int64] = [:]
+  /// Since when the link is up: polls could not begin before.
+  private(set) var onlineAt: Int64 = 0
   /// When the upstream last refused a request because of its rate.
   private var refusedForRateAt: Int64?
   /// Whether the last job was one that a client waits for and that came before all turns.
@@ -150,6 +156,7 @@ package struct Plan: Sendable {
   /// that were asked for before the loss do not count. Without a changelog only a listing of all channels
   /// tells what changed.
   private mutating func cameOnline(now: Int64) {
+    onlineAt = now
     overtaken.formUnion(running.filter { $0.user != nil })
     for (id, work) in users.works where work.state.isActive {
       users[id]?.isCatchingUp = true
@@ -206,6 +213,7 @@ package struct Plan: Sendable {
 
   private mutating func begin(_ job: SyncJob, now: Int64) {
     running.insert(job)
+    notePoll(job, now: now)
     if let user = job.user {
       users[user]?.isBusy = true
       users[user]?.isAwaited = false
@@ -337,6 +345,7 @@ package struct Plan: Sendable {
     // No job begins while the link is down.
     let isFromBefore = job.user != nil && !link.isOnline
     note(outcome, job, now: now)
+    noteAnswer(job, outcome, now: now)
     if overtaken.remove(job) != nil || isFromBefore {
       endedOvertaken(job, now: now)
     } else if case .send(let lane) = job {

@@ -67,6 +67,9 @@ struct UserTable: Sendable {
     listings.preferred.first.flatMap { $0.rank <= now ? $0.key : nil }
   }
 
+  /// When the poll that comes first of those that no client waits for is or was due; nil: there is none.
+  var usualPollDueAt: Int64? { polls.others.first?.rank }
+
   /// When the next job of a user may begin; nil: none is due.
   func dueAt(withListings: Bool) -> Int64? {
     (withListings ? [polls, listings] : [polls]).flatMap { [$0.preferred, $0.others] }

@@ -12,9 +12,12 @@ final class SyncStatusBoard: Sendable {
     /// When the next probe is due (monotonic ms).
     var nextProbeAt: Int64?
     var capabilities: [Capability: Bool] = [:]
-    /// The poll interval of channels with an open view, and of the other channels (ms).
+    /// The usual poll interval of channels with an open view, and of the other channels (ms). A tail counts
+    /// as stale when its polls are late (B25).
     var openInterval: Int64 = 30_000
     var idleInterval: Int64 = 30_000
+    /// The poll interval that users are told. It grows when polls are late.
+    var told = ToldInterval()
     /// Channels whose newest messages are still being fetched.
     var channelsBehind = 0
   }
@@ -78,7 +81,8 @@ final class SyncStatusBoard: Sendable {
 
   func connection(of user: UserID) -> UserConnection {
     let (common, status) = state.withLock { ($0.common, $0.users[user]?.status) }
-    return SyncStatusBoard.connection(user, status, common, retryAfter: retryAfter(common))
+    return SyncStatusBoard.connection(
+      user, status, common, pollInterval: common.told.milliseconds(now: now), retryAfter: retryAfter(common))
   }
 
   /// Whether the user may be answered, and whether the worker must be told of the user's request.
@@ -112,9 +116,9 @@ final class SyncStatusBoard: Sendable {
   }
 
   private static func connection(
-    _ user: UserID, _ status: UserSyncStatus?, _ common: Common, retryAfter: Int64?
+    _ user: UserID, _ status: UserSyncStatus?, _ common: Common, pollInterval: Int64, retryAfter: Int64?
   ) -> UserConnection {
-    guard let status else { return UserConnection(user, .connecting, pollInterval: common.idleInterval) }
+    guard let status else { return UserConnection(user, .connecting, pollInterval: pollInterval) }
     var state: UserConnection.State
     switch status.phase {
     case .stopped, .closed: state = .stopped
@@ -133,7 +137,7 @@ final class SyncStatusBoard: Sendable {
     }
     return UserConnection(
       user, state, error: error, isSynced: status.isSynced, progress: progress(status, common),
-      pollInterval: common.idleInterval)
+      pollInterval: pollInterval)
   }
 
   /// Prefetch is not counted by user, so each user is told the number of all channels that are behind.
