@@ -73,21 +73,21 @@ import Testing
       var begun: [UserID: Int64] = [:]
       var longest: Int64 = 0
       while run.now < 500_000 {
-        let before = run.plan.toldInterval().milliseconds(now: run.now)
+        let before = run.told
         var apart: Int64 = 0
         run.go(until: run.now + 1_000) { job, began, _ in
           guard case .channelChanges(let user) = job else { return }
           if let last = begun.updateValue(began, forKey: user) { apart = max(apart, began - last) }
         }
         longest = max(longest, apart)
-        let told = max(before, run.plan.toldInterval().milliseconds(now: run.now))
+        let told = max(before, run.told)
         #expect(apart <= told + Self.usual / 20 + 2_000, "seed \(seed) at \(run.now)")
       }
-      let told = run.plan.toldInterval().milliseconds(now: run.now)
+      let told = run.told
       #expect(longest > 2 * Self.usual && told < 2 * longest, "seed \(seed): \(told), \(longest)")
       for user in begun.keys.dropFirst(20) { run.plan.stop(user) }
       run.go(until: run.now + 10 * Self.usual) { _, _, _ in }
-      #expect(run.plan.toldInterval().milliseconds(now: run.now) == Self.usual, "seed \(seed)")
+      #expect(run.told == Self.usual, "seed \(seed)")
     }
   }
 
@@ -98,7 +98,7 @@ import Testing
       for number in 0..<3 { _ = run.plan.pollNow(UserID("u\(number)"), now: run.now) }
       run.go(until: run.now + 1_000) { _, _, _ in }
     }
-    #expect(run.plan.toldInterval().milliseconds(now: run.now) > 100_000)
+    #expect(run.told > 100_000)
   }
 
   @Test("B3: the time in which the link was down is not told as waiting")
@@ -112,11 +112,11 @@ import Testing
     run.outcome = { _ in failure }
     run.go(until: 1_500_000) { _, _, _ in }
     #expect(!run.plan.link.isOnline)
-    #expect(run.plan.toldInterval().milliseconds(now: run.now) == Self.usual)
+    #expect(run.told == Self.usual)
     run.outcome = PlanRun.usual
     for _ in 0..<90 {
       run.go(until: run.now + 1_000) { _, _, _ in }
-      #expect(run.plan.toldInterval().milliseconds(now: run.now) <= Self.usual * 2)
+      #expect(run.told <= Self.usual * 2)
     }
   }
 
@@ -136,4 +136,9 @@ import Testing
     #expect(board.connection(of: UserID("new")).pollInterval > 130_000)
     #expect(board.pollInterval(of: ChannelURL("c0")) == Self.usual)
   }
+}
+
+extension PlanRun {
+  /// The interval between two polls that users are told now.
+  fileprivate var told: Int64 { plan.toldInterval(now: now).milliseconds(now: now) }
 }

@@ -287,6 +287,8 @@ extension Plan {
       $0.lastMessageAt = max($0.lastMessageAt, activity.lastMessageAt)
       // A channel that is not prefetched yet needs no check: prefetch lists it from the newest end.
       if isNews, $0.isPrefetched || $0.isOpen { $0.checkAt = $0.checkAt ?? now }
+      // Where many channels are open, the next check may be far. What a poll found comes before that.
+      if activity.isBehind, $0.isOpen { $0.checkAt = min($0.checkAt ?? now, now) }
     }
   }
 
@@ -459,12 +461,13 @@ extension Plan {
   }
 
   /// The interval between two checks of an open channel.
-  func openInterval(now: Int64) -> Int64 {
-    let isAlive = webhooks.isGood(now: now, memory: pace.webhookMemory)
-    return pace.openInterval(
-      count: channels.polled,
-      requests: lacks(.messageChangelog) ? 1 : 2,
-      hasWebhooks: isAlive)
+  func openInterval(now: Int64) -> Int64 { pace.openInterval(polled(now: now)) }
+
+  /// What is polled at present.
+  func polled(now: Int64) -> Pace.Polled {
+    Pace.Polled(
+      users: users.active, channels: channels.polled, requests: lacks(.messageChangelog) ? 1 : 2,
+      hasWebhooks: webhooks.isGood(now: now, memory: pace.webhookMemory))
   }
 }
 

@@ -12,7 +12,8 @@ package struct Pace: Sendable, Equatable {
   package var verify: Int64 = 30_000
   /// How long a call waits for its next try after it was refused while others succeeded.
   package var refusedRetry: Int64 = 1_000
-  /// The upstream's limit in requests per second, as far as it is known. Polling takes at most half.
+  /// The upstream's limit in requests per second, as far as it is known. Polls of users and checks of open
+  /// channels together take at most half.
   package var requestsPerSecond = 10.0
   /// Whether the operator gave `requestsPerSecond`. Otherwise users are polled as fast as answers come.
   package var isRateKnown = false
@@ -39,17 +40,56 @@ package struct Pace: Sendable, Equatable {
   /// The usual pace.
   package init() {}
 
-  /// The interval between two polls of one of `count` users. With more users than half of a known limit can
-  /// poll that often, it grows for all of them alike.
-  package func userInterval(count: Int) -> Int64 {
-    guard isRateKnown, requestsPerSecond > 0 else { return userPoll }
-    return max(userPoll, Int64(Double(count) / (requestsPerSecond / 2) * 1000))
+  /// What is polled.
+  package struct Polled: Sendable, Equatable {
+    /// The number of active users.
+    package var users = 0
+    /// The number of open channels.
+    package var channels = 0
+    /// The requests that a check of an open channel makes.
+    package var requests = 1
+    /// Whether webhooks work.
+    package var hasWebhooks = false
+
+    /// Nothing is polled, unless it is told.
+    package init(users: Int = 0, channels: Int = 0, requests: Int = 1, hasWebhooks: Bool = false) {
+      (self.users, self.channels, self.requests) = (users, channels, requests)
+      self.hasWebhooks = hasWebhooks
+    }
   }
 
-  /// The interval between two checks of one of `count` open channels, if a check makes `requests` requests.
-  package func openInterval(count: Int, requests: Int, hasWebhooks: Bool) -> Int64 {
-    if hasWebhooks { return max(openPoll, openPollWithWebhooks) }
-    guard requestsPerSecond > 0 else { return openPoll }
-    return max(openPoll, Int64(Double(count * requests) / (requestsPerSecond / 2) * 1000))
+  /// The interval between two polls of a user. With more users than their share of a known limit lets Perch
+  /// ask for, it grows for all of them alike.
+  package func userInterval(_ polled: Polled) -> Int64 {
+    guard isRateKnown, requestsPerSecond > 0 else { return userPoll }
+    return stretch(userPoll, asked(by: polled).users, beside: asked(by: polled).channels)
+  }
+
+  /// The interval between two checks of an open channel. It grows in the same way, also if the limit is not
+  /// known: then as if open channels alone had half of `requestsPerSecond`.
+  package func openInterval(_ polled: Polled) -> Int64 {
+    guard requestsPerSecond > 0 else { return usualOpen(polled) }
+    return stretch(
+      usualOpen(polled), asked(by: polled).channels, beside: isRateKnown ? asked(by: polled).users : 0)
+  }
+
+  private func usualOpen(_ polled: Polled) -> Int64 {
+    polled.hasWebhooks ? max(openPoll, openPollWithWebhooks) : openPoll
+  }
+
+  /// The requests per second that polls at the usual intervals would make.
+  private func asked(by polled: Polled) -> (users: Double, channels: Double) {
+    (
+      Double(polled.users) * 1000 / Double(max(1, userPoll)),
+      Double(polled.channels * polled.requests) * 1000 / Double(max(1, usualOpen(polled)))
+    )
+  }
+
+  /// The interval that keeps polls to their share. Users and open channels share half of the limit: each may
+  /// use half of that, and what the other one leaves.
+  private func stretch(_ interval: Int64, _ asked: Double, beside other: Double) -> Int64 {
+    let polls = requestsPerSecond / 2
+    let share = max(polls / 2, polls - other)
+    return asked > share ? Int64((Double(interval) * asked / share).rounded(.up)) : interval
   }
 }

@@ -62,9 +62,9 @@ struct ToldInterval: Sendable, Equatable {
 
 extension Plan {
   /// The interval between two polls of a user that clients are told.
-  func toldInterval() -> ToldInterval {
+  func toldInterval(now: Int64) -> ToldInterval {
     ToldInterval(
-      usual: userInterval, lateness: lateness,
+      usual: userInterval(now: now), lateness: lateness,
       dueAt: link.isOnline ? users.usualPollDueAt.map { max($0, onlineAt) } : nil)
   }
 
@@ -73,7 +73,7 @@ extension Plan {
   mutating func notePoll(_ job: SyncJob, now: Int64) {
     guard job.isPoll, let user = job.user, let turn = users[user]?.turn, !turn.isPreferred, !turn.isListing
     else { return }
-    lateness.began(dueAt: max(turn.since, onlineAt), usual: userInterval, now: now)
+    lateness.began(dueAt: max(turn.since, onlineAt), usual: userInterval(now: now), now: now)
     pollsBegun[user] = now
   }
 

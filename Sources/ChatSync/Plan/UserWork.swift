@@ -228,7 +228,7 @@ extension Plan {
   }
 
   /// The interval between two polls of a user.
-  package var userInterval: Int64 { pace.userInterval(count: users.active) }
+  package func userInterval(now: Int64) -> Int64 { pace.userInterval(polled(now: now)) }
 
   /// The user's sync status; nil if the user was never added.
   package func status(of user: UserID) -> UserSyncStatus? {
@@ -310,7 +310,7 @@ extension Plan {
       work.wait.reset()
       for activity in found { met(activity, now: now) }
       // A client may have asked for a poll after this one began, or a webhook may have told of a leaving.
-      work.pollAt = hasMore || work.isAwaited || work.isToldOfLeaving ? now : now + pause(of: work)
+      work.pollAt = hasMore || work.isAwaited || work.isToldOfLeaving ? now : now + pause(of: work, now: now)
       if !hasMore {
         work.caughtUp()
         work.polls += 1
@@ -330,7 +330,7 @@ extension Plan {
       work.wait.reset()
       // After a listing the user keeps its place: the poll comes before the listings of others.
       if job == .endSweep(user) { break }
-      work.pollAt = now + (work.phase == .steady ? userInterval : 0)
+      work.pollAt = now + (work.phase == .steady ? userInterval(now: now) : 0)
     }
   }
 
@@ -359,7 +359,7 @@ extension Plan {
   /// whether there is a changelog.
   private mutating func listedAtOnce(_ work: inout UserWork, now: Int64) {
     guard capabilities[.channelChangelog] != nil, !work.isToldOfLeaving else { return }
-    work.pollAt = now + pause(of: work)
+    work.pollAt = now + pause(of: work, now: now)
     work.isAwaited = false
     work.caughtUp()
   }
@@ -381,9 +381,10 @@ extension Plan {
 
   /// The time until the user's next poll. After the first one since a connect it is a random part of the
   /// interval: users who connected together would otherwise be polled together for good.
-  private mutating func pause(of work: UserWork) -> Int64 {
-    guard work.isCatchingUp else { return userInterval }
-    return Int64.random(in: 0...userInterval, using: &random)
+  private mutating func pause(of work: UserWork, now: Int64) -> Int64 {
+    let interval = userInterval(now: now)
+    guard work.isCatchingUp else { return interval }
+    return Int64.random(in: 0...interval, using: &random)
   }
 
   private mutating func failed(

@@ -39,7 +39,8 @@ extension SyncWorker {
       SyncStatusBoard.Common(
         link: plan.link.state, generation: plan.link.generation, nextProbeAt: plan.link.nextProbeAt,
         capabilities: plan.capabilities, openInterval: plan.openInterval(now: now),
-        idleInterval: plan.userInterval, told: plan.toldInterval(), channelsBehind: plan.channelsBehind))
+        idleInterval: plan.userInterval(now: now), told: plan.toldInterval(now: now),
+        channelsBehind: plan.channelsBehind))
     for url in plan.channels.takeChangedWatches() {
       board.write(isWatched: plan.channels.watched.contains(url), url)
     }
