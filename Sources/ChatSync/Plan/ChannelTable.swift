@@ -18,6 +18,8 @@ struct ChannelTable: Sendable {
   private var changedWatches: Set<ChannelURL> = []
   /// How many of the watched channels have an active user: these are polled.
   private(set) var polled = 0
+  /// Channels into which lanes may send and might not before, since `takeOpened`.
+  private var opened: Set<ChannelURL> = []
   /// Channels of which a job failed since the last success.
   private(set) var troubled: Set<ChannelURL> = []
   /// Channels with a connected user whose newest messages are still to be fetched.
@@ -69,6 +71,12 @@ struct ChannelTable: Sendable {
     return changedWatches
   }
 
+  /// The channels into which lanes may send now and might not at the last call (`ChannelWork.sendGate`).
+  mutating func takeOpened() -> Set<ChannelURL> {
+    defer { opened = [] }
+    return opened
+  }
+
   /// The channel whose job of that kind may begin first, and that moment.
   func first(_ kind: ChannelWork.Kind) -> (url: ChannelURL, moment: Int64)? {
     lines[kind.rawValue].first.map { ($0.key, $0.rank) }
@@ -104,6 +112,7 @@ struct ChannelTable: Sendable {
     }
     behind += (after.isBehind ? 1 : 0) - (before.isBehind ? 1 : 0)
     polled += (after.isPolled ? 1 : 0) - (before.isPolled ? 1 : 0)
+    if after.sendGate > before.sendGate { opened.insert(url) }
     if after.isWatched != before.isWatched { changedWatches.insert(url) }
     ChannelTable.put(url, in: &open, after.isOpen, before.isOpen)
     ChannelTable.put(url, in: &watched, after.isWatched, before.isWatched)
@@ -127,6 +136,7 @@ struct ChannelTable: Sendable {
     var isWatched = false
     var isPolled = false
     var isTroubled = false
+    var sendGate = Int64.max
 
     init(_ work: ChannelWork?) {
       guard let work else { return }
@@ -139,6 +149,7 @@ struct ChannelTable: Sendable {
       isOpen = work.isOpen
       isWatched = isOpen && !work.isOfNobody
       isPolled = isWatched && !work.isResting
+      sendGate = work.sendGate
       isTroubled = work.retryAt != nil || !work.heldBack.isEmpty
     }
   }

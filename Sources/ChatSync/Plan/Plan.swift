@@ -17,9 +17,9 @@ package struct Plan: Sendable {
   var users = UserTable()
   var channels: ChannelTable
   /// The lanes with rows that wait for a try.
-  var lanes: [OutboxLaneName: LaneWork] = [:]
+  var lanes = LaneTable()
   /// The lanes with files that wait for their upload.
-  var uploads: [OutboxLaneName: LaneWork] = [:]
+  var uploads = LaneTable()
   private var offers = Capabilities()
   /// Users whose status may have changed since `takeChangedUsers`.
   private var changedUsers: Set<UserID> = []
@@ -331,10 +331,10 @@ package struct Plan: Sendable {
     if link.isOnline, hasFreeSlot {
       if !isClearing { soonest = min(soonest, othersDueAt(now: now)) }
       if soonest <= now { return now + 1 }
-      soonest = min(soonest, lanesDueAt(now: now) ?? .max)
+      soonest = min(soonest, lanes.first?.dueAt ?? .max)
     }
     if link.isOnline, hasFreeNewsSlot(now: now) { soonest = min(soonest, openNewsDueAt) }
-    if link.isOnline, hasFreeUploadSlot { soonest = min(soonest, uploadsDueAt ?? .max) }
+    if link.isOnline, hasFreeUploadSlot { soonest = min(soonest, uploads.first?.dueAt ?? .max) }
     return soonest == .max ? nil : max(soonest, now + 1)
   }
 

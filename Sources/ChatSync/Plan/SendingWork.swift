@@ -1,18 +1,6 @@
 import ChatCache
 import ChatModel
 
-/// The sending, or the uploads, that are due in one lane.
-struct LaneWork: Sendable {
-  /// When the next try is due.
-  var dueAt: Int64
-  var isBusy = false
-  /// Whether the lane changed while its job was under way: then its next turn is due at once.
-  var hasChanged = false
-  /// Whether the link came back after the lane's last turn. Its rows do not wait for the link any more (B40).
-  var isLinkBack = false
-  var wait: Backoff
-}
-
 // Sending (B30, B40, B43): a lane has a turn when its next try is due. The lane that was due first goes
 // first, so that a long lane starves no other. After the link came back, a user's changes and open channels
 // come before the user's unsent rows.
@@ -32,8 +20,8 @@ extension Plan {
   /// The link is back: lanes that waited for it are due.
   mutating func releaseLanes(now: Int64) {
     // A turn of the lane also makes its waiting files due.
-    for lane in uploads.keys { outboxChanged(lane, now: now) }
-    for lane in Array(lanes.keys) {
+    for lane in uploads.names { outboxChanged(lane, now: now) }
+    for lane in lanes.names {
       lanes[lane]?.isLinkBack = true
       lanes[lane]?.dueAt = now
       lanes[lane]?.wait.reset()
@@ -49,35 +37,30 @@ extension Plan {
   /// The lane's turn that was told of the link's return failed: the next turn is told again.
   mutating func linkIsBack(_ lane: OutboxLaneName) { lanes[lane]?.isLinkBack = true }
 
-  /// Of the lanes that may send, the one that was due first.
-  func pickLane(now: Int64) -> OutboxLaneName? { nextLane(before: now + 1, now: now)?.lane }
-
-  /// Of the lanes that may send, the one that is due first, and when. Only lanes that are due before all
-  /// others so far are looked into, because many may wait.
-  private func nextLane(before end: Int64, now: Int64) -> (lane: OutboxLaneName, dueAt: Int64)? {
-    var first: (lane: OutboxLaneName, dueAt: Int64)?
-    for (lane, work) in lanes where work.dueAt < first?.dueAt ?? end && maySend(lane, work, now: now) {
-      first = (lane, work.dueAt)
+  /// Of the lanes that may send, the one that was due first. Lanes that may not are held meanwhile, so after
+  /// this call the first lane in line is one that may send now.
+  mutating func pickLane(now: Int64) -> OutboxLaneName? {
+    letLanesGo()
+    while let lane = lanes.first?.lane, let holder = holder(of: lane, now: now) {
+      lanes.hold(lane, by: holder)
     }
-    return first
+    return lanes.first.flatMap { $0.dueAt <= now ? $0.lane : nil }
   }
 
-  private func maySend(_ lane: OutboxLaneName, _ work: LaneWork, now: Int64) -> Bool {
-    guard !work.isBusy, let user = users[lane.user], user.state.isActive, !user.isHeld else { return false }
-    // After a (re)connect the user's changes come first: they may end the right to send. Sends do not wait
-    // for a long listing, nor for a usual poll, which may be late if there are many users.
-    if user.phase == .connecting { return false }
-    if user.phase == .steady, user.isCatchingUp, user.isBusy || user.pollAt <= now { return false }
-    guard let channel = channels[lane.channel], channel.isCatchingUp, channel.isOpen, !channel.isOfNobody
-    else { return true }
-    // A look at an open channel comes first, too, but not one that waits after a failure.
-    let check = max(channel.heldBack.moment(.check, channel.checkAt), channel.retryAt ?? 0)
-    return !channel.isBusy && check > now
+  /// Lets go of the lanes whose users or channels may let them begin since the last call.
+  mutating func letLanesGo() {
+    for user in users.takeOpened() {
+      lanes.letGo(user)
+      uploads.letGo(user)
+    }
+    for url in channels.takeOpened() { lanes.letGo(in: url) }
   }
 
-  /// When the next lane may send; nil: none may. A lane that waits for a job of its user or channel may send
-  /// after that job.
-  func lanesDueAt(now: Int64) -> Int64? { nextLane(before: .max, now: now)?.dueAt }
+  /// Whose gate keeps the lane from sending at `now`.
+  private func holder(of lane: OutboxLaneName, now: Int64) -> LaneTable.Holder? {
+    if users[lane.user]?.sendGate ?? .min <= now { return .user }
+    return channels[lane.channel]?.sendGate ?? .max <= now ? .channel : nil
+  }
 
   mutating func startedSending(_ lane: OutboxLaneName) { lanes[lane]?.isBusy = true }
 
@@ -100,5 +83,30 @@ extension Plan {
     }
     work.hasChanged = false
     lanes[lane] = work
+  }
+}
+
+extension UserWork {
+  /// The moment before which the user's unsent messages may be sent: `Int64.min`: they may not; `.max`: they
+  /// may at any time.
+  var sendGate: Int64 {
+    guard mayUpload, phase != .connecting else { return .min }
+    // After a (re)connect the user's changes come first: they may end the right to send. Sends do not wait
+    // for a long listing, nor for a usual poll, which may be late if there are many users.
+    guard phase == .steady, isCatchingUp else { return .max }
+    return isBusy ? .min : pollAt
+  }
+
+  /// Whether the user's files may be uploaded.
+  var mayUpload: Bool { state.isActive && !isHeld }
+}
+
+extension ChannelWork {
+  /// The moment before which messages may be sent into the channel, as for `UserWork.sendGate`.
+  var sendGate: Int64 {
+    guard isCatchingUp, isOpen, !isOfNobody else { return .max }
+    // A look at an open channel comes first, too, but not one that waits after a failure.
+    let check = max(heldBack.moment(.check, checkAt), retryAt ?? 0)
+    return isBusy ? .min : check
   }
 }

@@ -21,18 +21,14 @@ extension Plan {
     users[lane.user]?.hasUnsent = true
   }
 
-  /// Of the lanes that may upload, the one whose file was due first.
-  func pickUpload(now: Int64) -> OutboxLaneName? {
-    uploads.filter { $1.dueAt <= now && mayUpload($0, $1) }.min { $0.value.dueAt < $1.value.dueAt }?.key
+  /// Of the lanes that may upload, the one whose file was due first. Lanes that may not are held meanwhile.
+  mutating func pickUpload(now: Int64) -> OutboxLaneName? {
+    letLanesGo()
+    while let lane = uploads.first?.lane, users[lane.user]?.mayUpload != true {
+      uploads.hold(lane, by: .user)
+    }
+    return uploads.first.flatMap { $0.dueAt <= now ? $0.lane : nil }
   }
-
-  private func mayUpload(_ lane: OutboxLaneName, _ work: LaneWork) -> Bool {
-    guard !work.isBusy, let user = users[lane.user] else { return false }
-    return user.state.isActive && !user.isHeld
-  }
-
-  /// When a file may be uploaded next; nil: none waits.
-  var uploadsDueAt: Int64? { uploads.lazy.filter { self.mayUpload($0, $1) }.map(\.value.dueAt).min() }
 
   mutating func endedUpload(_ lane: OutboxLaneName, _ outcome: Outcome, now: Int64) {
     guard var work = uploads[lane] else { return }
@@ -54,7 +50,6 @@ extension Plan {
 
   /// Notes whether the user still has something to send.
   mutating func noteUnsent(of user: UserID) {
-    users[user]?.hasUnsent =
-      lanes.keys.contains { $0.user == user } || uploads.keys.contains { $0.user == user }
+    users[user]?.hasUnsent = lanes.hasLane(of: user) || uploads.hasLane(of: user)
   }
 }

@@ -14,6 +14,9 @@ struct UserTable: Sendable {
   /// The active users, by a moment before which they do not go idle.
   private var rests = PriorityLine<UserID, Int64>()
 
+  /// The users who may let more lanes begin than before, since `takeOpened`.
+  private var opened: Set<UserID> = []
+
   private struct Lines: Sendable {
     var preferred = PriorityLine<UserID, Int64>()
     var others = PriorityLine<UserID, Int64>()
@@ -46,10 +49,27 @@ struct UserTable: Sendable {
   subscript(user: UserID) -> UserWork? {
     get { works[user] }
     _modify {
-      let before = works[user]?.turn
+      let before = Traits(works[user])
       defer { note(user, since: before) }
       yield &works[user]
     }
+  }
+
+  /// What decides about a user's place in the lines, and whether the user's lanes may begin.
+  private struct Traits {
+    let turn: UserWork.Turn?
+    let sendGate: Int64
+    let mayUpload: Bool
+
+    init(_ work: UserWork?) {
+      (turn, sendGate, mayUpload) = (work?.turn, work?.sendGate ?? .min, work?.mayUpload ?? false)
+    }
+  }
+
+  /// The users whose lanes may begin and might not at the last call (`UserWork.sendGate`).
+  mutating func takeOpened() -> Set<UserID> {
+    defer { opened = [] }
+    return opened
   }
 
   /// How many users are active.
@@ -85,8 +105,10 @@ struct UserTable: Sendable {
   }
 
   /// Updates the lines after a change of the user's work.
-  private mutating func note(_ user: UserID, since before: UserWork.Turn?) {
+  private mutating func note(_ user: UserID, since before: Traits) {
     let work = works[user]
+    let after = Traits(work)
+    if after.sendGate > before.sendGate || after.mayUpload && !before.mayUpload { opened.insert(user) }
     if work?.state.refusedAt != nil { refused.insert(user) } else { refused.remove(user) }
     // A request moves the moment of rest; the user is looked at before it, and then the moment is read again.
     if work?.state.isActive != true {
@@ -94,8 +116,8 @@ struct UserTable: Sendable {
     } else if rests[user] == nil {
       rests[user] = work?.restAt
     }
-    guard work?.turn != before else { return }
-    listings.put(work?.turn.flatMap { $0.isListing ? $0 : nil }, of: user)
-    polls.put(work?.turn.flatMap { $0.isListing ? nil : $0 }, of: user)
+    guard after.turn != before.turn else { return }
+    listings.put(after.turn.flatMap { $0.isListing ? $0 : nil }, of: user)
+    polls.put(after.turn.flatMap { $0.isListing ? nil : $0 }, of: user)
   }
 }
