@@ -51,6 +51,28 @@ struct SendingPlanTests {
     #expect(plan.next(now: 100_002) == [.list(Self.alice, after: nil)])
   }
 
+  @Test("B58: while everything is being cleared users connect, the longest wait first, a failed one again")
+  func connectingMeanwhile() throws {
+    var plan = plan(jobs: 2)
+    plan.isClearing = true
+    plan.clearedEverything(now: 1)
+    let users = (0..<40).map { UserID("new\($0)") }
+    for (number, user) in users.enumerated() { plan.connect(user, now: 2 + Int64(number)) }
+    var asked: [UserID] = []
+    var now: Int64 = 100
+    while case let jobs = plan.next(now: now), !jobs.isEmpty {
+      for job in jobs {
+        #expect(job == .connect(try #require(job.user)))
+        asked.append(try #require(job.user))
+        plan.ended(job, asked.count == 1 ? .storeFailed : .acknowledged, now: now)
+      }
+      now += 1
+    }
+    #expect(asked == users)
+    let again = try #require(plan.wakeAt(now: now))
+    #expect(plan.next(now: again) == [.connect(users[0])])
+  }
+
   @Test("B67: at a start nothing is sent before the upstream has told what became of its user")
   func firstTheUser() {
     var plan = Plan(pace: Pace(), seed: 1)

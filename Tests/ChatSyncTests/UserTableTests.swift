@@ -16,7 +16,7 @@ import Testing
     case 1: table[user]?.isBusy.toggle()
     case 2: table[user]?.isHeld.toggle()
     case 3: table[user]?.pollAt = time
-    case 4: table[user]?.phase = .listing(after: nil, done: 0)
+    case 4: table[user]?.phase = Bool.random(using: &random) ? .listing(after: nil, done: 0) : .connecting
     case 5: table[user]?.phase = Bool.random(using: &random) ? .steady : .sweeping
     case 6: table[user]?.isCached.toggle()
     case 7: table[user]?.hasUnsent.toggle()
@@ -43,6 +43,9 @@ import Testing
       let turns = table.works.values.compactMap(\.turn)
       #expect(table.dueAt(withListings: true) == turns.map(\.since).min())
       #expect(table.dueAt(withListings: false) == turns.filter { !$0.isListing }.map(\.since).min())
+      let connecting = table.works.filter { $0.value.isFree && $0.value.phase == .connecting }
+      #expect(table.firstConnect?.moment == connecting.values.map(\.pollAt).min())
+      if let first = table.firstConnect { #expect(connecting[first.user]?.pollAt == first.moment) }
       for isListing in [true, false] {
         let due = table.works.compactMapValues(\.turn).filter {
           $0.value.since <= now && $0.value.isListing == isListing

@@ -329,7 +329,8 @@ package struct Plan: Sendable {
   package func wakeAt(now: Int64) -> Int64? {
     var soonest = link.nextProbeAt ?? .max
     if link.isOnline, hasFreeSlot {
-      if !isClearing { soonest = min(soonest, othersDueAt(now: now)) }
+      let dueAt = isClearing ? users.firstConnect?.moment : othersDueAt(now: now)
+      soonest = min(soonest, dueAt ?? .max)
       if soonest <= now { return now + 1 }
       soonest = min(soonest, lanes.first?.dueAt ?? .max)
     }

@@ -11,6 +11,9 @@ struct UserTable: Sendable {
   /// may begin. Each has a line of those who come first and a line of the others.
   private var listings = Lines()
   private var polls = Lines()
+  /// The users of whom the upstream is to be asked whether it knows them, by the moment at which it may be.
+  /// They are in another line, too.
+  private var connects = PriorityLine<UserID, Int64>()
   /// The active users, by a moment before which they do not go idle.
   private var rests = PriorityLine<UserID, Int64>()
 
@@ -55,13 +58,18 @@ struct UserTable: Sendable {
     }
   }
 
+  /// The user of whom the upstream is to be asked first whether it knows the user, and when it may be.
+  var firstConnect: (user: UserID, moment: Int64)? { connects.first.map { ($0.key, $0.rank) } }
+
   /// What decides about a user's place in the lines, and whether the user's lanes may begin.
   private struct Traits {
     let turn: UserWork.Turn?
     let sendGate: Int64
     let mayUpload: Bool
+    let connectAt: Int64?
 
     init(_ work: UserWork?) {
+      connectAt = work.flatMap { $0.isFree && $0.phase == .connecting ? $0.pollAt : nil }
       (turn, sendGate, mayUpload) = (work?.turn, work?.sendGate ?? .min, work?.mayUpload ?? false)
     }
   }
@@ -116,6 +124,7 @@ struct UserTable: Sendable {
     } else if rests[user] == nil {
       rests[user] = work?.restAt
     }
+    if after.connectAt != before.connectAt { connects[user] = after.connectAt }
     guard after.turn != before.turn else { return }
     listings.put(after.turn.flatMap { $0.isListing ? $0 : nil }, of: user)
     polls.put(after.turn.flatMap { $0.isListing ? nil : $0 }, of: user)

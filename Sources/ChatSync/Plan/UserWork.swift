@@ -239,12 +239,9 @@ extension Plan {
       channelsListed: work.channelsListed, denial: work.denial, link: link.state)
   }
 
-  /// A user of whom the upstream is to be asked whether it knows the user.
+  /// The user who waits longest of those of whom the upstream is to be asked whether it knows them.
   func pickConnecting(now: Int64) -> SyncJob? {
-    users.names.first { name in
-      guard let work = users[name], case .connecting = work.phase else { return false }
-      return work.isFree && work.pollAt <= now
-    }.map { .connect($0) }
+    users.firstConnect.flatMap { $0.moment <= now ? .connect($0.user) : nil }
   }
 
   /// The next step of a user's listing that is almost done, or whose user makes requests: until it is done,

@@ -29,8 +29,12 @@ extension SyncWorker {
 
   private func isUndecided(_ user: UserID) -> Bool {
     guard let status = plan.status(of: user) else { return false }
-    if case .offline = status.link, !plan.running.contains(.probe) { return false }
-    return status.phase == .connecting && status.denial == nil
+    return status.phase == .connecting && status.denial == nil && !isLinkUnusable
+  }
+
+  /// Whether the link is down and nothing asks at present whether it is back.
+  private var isLinkUnusable: Bool {
+    if case .offline = plan.link.state { !plan.running.contains(.probe) } else { false }
   }
 
   /// Publishes the status of all users, and resumes the tasks that waited for it.
@@ -44,14 +48,22 @@ extension SyncWorker {
     for url in plan.channels.takeChangedWatches() {
       board.write(isWatched: plan.channels.watched.contains(url), url)
     }
-    for user in plan.takeChangedUsers() {
+    let changed = plan.takeChangedUsers()
+    for user in changed {
       noteRights(of: user)
       board.write(plan.status(of: user), of: user)
     }
-    for user in Array(handshakes.keys) where !isUndecided(user) {
+    resumeTasks(of: changed)
+  }
+
+  /// Resumes the tasks that wait for one of these users. Where the link is down, nobody waits any more.
+  private func resumeTasks(of changed: Set<UserID>) {
+    for user in isLinkUnusable ? Set(handshakes.keys) : changed where !isUndecided(user) {
       for waiting in handshakes.removeValue(forKey: user) ?? [] { waiting.resume() }
     }
-    for user in Array(catchUps.keys) where !isBehind(user) { endCatchUp(of: user) }
+    for user in linkFailure == nil ? changed : Set(catchUps.keys) where !isBehind(user) {
+      endCatchUp(of: user)
+    }
   }
 
   /// Stores the first refusal, so that a restart does not begin to count again (B5).
