@@ -65,10 +65,10 @@ package struct Pace: Sendable, Equatable {
     return stretch(userPoll, asked(by: polled).users, beside: asked(by: polled).channels)
   }
 
-  /// The interval between two checks of an open channel. It grows in the same way, also if the limit is not
-  /// known: then as if open channels alone had half of `requestsPerSecond`.
+  /// The interval between two checks of an open channel. It grows in the same way. If the limit is not known,
+  /// it grows only while no webhooks come, as if open channels alone had half of `requestsPerSecond`.
   package func openInterval(_ polled: Polled) -> Int64 {
-    guard requestsPerSecond > 0 else { return usualOpen(polled) }
+    guard requestsPerSecond > 0, isRateKnown || !polled.hasWebhooks else { return usualOpen(polled) }
     return stretch(
       usualOpen(polled), asked(by: polled).channels, beside: isRateKnown ? asked(by: polled).users : 0)
   }
