@@ -20,7 +20,7 @@ extension ModelWorld {
     let url = upstreams[index].url
     guard let request = try request(user, index, &random) else { return }
     do {
-      _ = try cache.accept { try $0.accept(request, of: user, in: url, Self.policy) }
+      _ = try accept { try $0.accept(request, of: user, in: url, Self.policy) }
     } catch is SendingDenial { return }
   }
 
@@ -74,7 +74,7 @@ extension ModelWorld {
     wall.withLock { $0 += Int64(later) }
     let ended = underWay.removeValue(forKey: lane).map { answer(to: $0, of: user, index, &random) }
     let isLinkBack = random.chance(20)
-    let progress = try cache.accept {
+    let progress = try accept {
       try $0.advance(lane, after: ended, isLinkBack: isLinkBack, Self.policy, random: 500)
     }
     underWay[lane] = progress.begun
@@ -85,7 +85,7 @@ extension ModelWorld {
       let row = try cache.read({ try $0.lane(laneKey) }).rows.randomElement(using: &random)
     else { return }
     let isResent = random.chance(50)
-    try cache.accept { writer in
+    try accept { writer in
       let moment = try writer.outboxMoment()
       try writer.changeLane(laneKey, from: try writer.reader.laneStep(laneKey, row: row.id)) {
         isResent ? $0.resend(row.id, now: moment).notices : $0.remove(row.id, now: moment).notices

@@ -9,11 +9,12 @@ import Testing
 @testable import ChatCollections
 
 /// Random views of random chats: whatever happens and whatever answers are lost, a client that applied its
-/// events to its snapshot has what a fresh snapshot has, byte for byte.
+/// events to its snapshot has what a fresh snapshot has, byte for byte. And all users see the same lists,
+/// wherever the border between crowded and other channels is.
 @Suite struct SnapshotModelTests {
-  /// The number of seeds: PERCH_TORTURE_SEEDS, else 300. A test runs ten.
+  /// The number of seeds: PERCH_TORTURE_SEEDS, else 130. A test runs ten.
   private static let seeds =
-    getenv("PERCH_TORTURE_SEEDS").flatMap { Int(String(cString: $0)) } ?? 300
+    getenv("PERCH_TORTURE_SEEDS").flatMap { Int(String(cString: $0)) } ?? 130
 
   @Test(
     "B18 B49: snapshot and events are a fresh snapshot: filters, windows, floors, memberships, fills, restarts",
@@ -26,6 +27,7 @@ import Testing
         try run.step()
         try #require(run.difference == nil, "seed \(seed), step \(step): \(run.difference ?? "")")
       }
+      #expect(run.isCrossed, "seed \(seed) met \(run.world.crossings.met.sorted())")
       let report = try run.world.cache.check()
       #expect(report.isSound, "seed \(seed): \(report.findings)")
     }
@@ -40,15 +42,20 @@ final class ModelRun {
   private var lists: [ListClient] = []
   /// The difference between a client and a fresh snapshot, in words.
   private(set) var difference: String?
+  /// What the run had to meet of the border, and whether it did.
+  private let expected: Set<String>
+  var isCrossed: Bool { expected.isSubset(of: world.crossings.met) }
 
   init(seed: Int) throws {
     random = SeededRandom(seed: UInt64(seed))
     // Every other seed has views with small windows.
     world = try ModelWorld(
       bound: seed % 2 == 0 ? WindowBound() : WindowBound(rows: 12, rowsLeft: 9), border: seed / 2)
+    expected = try world.cross(0, byMessage: seed % 2 == 1, &random)
     for user in ["alice", "bob"] {
       for index in world.upstreams.indices { try world.join(user, index, &random) }
     }
+    try world.join("carol", 1, &random)
     for _ in 0..<15 { try world.happen(&random) }
   }
 
@@ -67,6 +74,7 @@ final class ModelRun {
     if difference == nil, let index = lists.indices.randomElement(using: &random) {
       try poll(&lists[index])
     }
+    if difference == nil, random.chance(25) { difference = try world.differenceFromTwin() }
   }
 
   // MARK: Chats
@@ -102,7 +110,7 @@ final class ModelRun {
 
   private func openChat() throws {
     let index = Int.random(in: 0..<world.upstreams.count, using: &random)
-    let user = UserID(["alice", "bob"].pick(&random))
+    let user = UserID(["alice", "bob", "bob", "carol"].pick(&random))
     let request = try request(index)
     do {
       let view = try world.collections.openMessages(request, of: user, named: Collections.name())
@@ -217,7 +225,7 @@ final class ModelRun {
   }
 
   private func openList() throws {
-    let user = UserID(["alice", "bob"].pick(&random))
+    let user = UserID(["alice", "bob", "bob", "carol"].pick(&random))
     let view = try world.collections.openChannels(query(), of: user)
     let cursor = world.cache.cursor
     let body = try world.cache.read {

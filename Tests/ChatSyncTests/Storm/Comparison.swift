@@ -4,17 +4,19 @@ import Platform
 @testable import ChatCache
 @testable import ChatSync
 
-/// Compares a cache with the upstream: the user's channels, and the newest 100 messages of each.
+/// Compares a cache with the upstream: the channels of each user, and the newest 100 messages of each.
 final class Comparison {
   private let truth: SendbirdUpstream
   private let client: HTTPClient
   private let listsReplies: Bool
+  private let users: [UserID]
   /// Messages found equal in the last comparison.
   private(set) var messages = 0
 
   static let newest = 100
 
-  init(_ there: OriginSide, listsReplies: Bool) throws {
+  init(_ there: OriginSide, listsReplies: Bool, users: [UserID] = [UserID("alice")]) throws {
+    self.users = users
     client = HTTPClient()
     truth = SendbirdUpstream(
       SendbirdUpstream.Configuration(base: there.url, token: "origin"), client: client)
@@ -26,10 +28,20 @@ final class Comparison {
   /// The first difference; nil: there is none.
   func difference(_ here: PerchSide) async throws -> String? {
     messages = 0
-    let alice = UserID("alice")
-    let listed = try await truth.channels(of: alice, order: .lastMessage, limit: 100, after: nil, .foreground)
+    var compared: Set<ChannelURL> = []
+    for user in users {
+      if let difference = try await difference(here, user, &compared) { return "\(user.text): \(difference)" }
+    }
+    return nil
+  }
+
+  /// The messages of channels in `compared` are not compared again.
+  private func difference(
+    _ here: PerchSide, _ user: UserID, _ compared: inout Set<ChannelURL>
+  ) async throws -> String? {
+    let listed = try await truth.channels(of: user, order: .lastMessage, limit: 100, after: nil, .foreground)
     let records = listed.items.sorted { $0.url.text < $1.url.text }
-    let cached = try here.memberships(of: "alice")
+    let cached = try here.memberships(of: user.text)
     guard records.map(\.url.text) == cached.map(\.url) else {
       return "channels \(cached.map(\.url)) are not \(records.map(\.url.text))"
     }
@@ -43,21 +55,25 @@ final class Comparison {
         unread: isReset ? channel.unread : record.membership?.unread ?? 0,
         mentions: isReset ? channel.mentions : record.membership?.mentions ?? 0)
       guard expected == channel else { return "\(channel) is not \(expected)" }
-      if let difference = try await messages(here, record.url) { return difference }
+      if compared.insert(record.url).inserted, let difference = try await messages(here, record.url) {
+        return difference
+      }
       let isOpen = await here.worker.plan.channels.watched.contains(record.url)
-      if let difference = try entry(here, record, isOpen: isOpen) { return difference }
+      if let difference = try entry(here, record, user, isOpen: isOpen) { return difference }
     }
-    return try order(here, listed.items)
+    return try order(here, listed.items, user)
   }
 
   /// Checks the channel as the user gets it: as many messages are cached as are prefetched, and the newest
   /// page is complete if a view keeps the channel's end live.
-  private func entry(_ here: PerchSide, _ record: ChannelRecord, isOpen: Bool) throws -> String? {
+  private func entry(
+    _ here: PerchSide, _ record: ChannelRecord, _ user: UserID, isOpen: Bool
+  ) throws -> String? {
     let link = here.syncRequests.link
     // Polls every 100 ms are late on a busy machine.
     let interval = max(here.syncRequests.pollInterval(of: record.url), 2_000)
     return try here.cache.read { reader in
-      guard let user = try reader.cachedUser(UserID("alice")),
+      guard let user = try reader.cachedUser(user),
         let view = try reader.view(of: record.url, for: user.key)
       else { return "\(record.url) cannot be seen" }
       guard try reader.line(of: record.url)?.isPrefetched(here.paceInUse.prefetchMessages) == true else {
@@ -75,7 +91,7 @@ final class Comparison {
   /// Checks the list's order by last message. Channels with the same time may come in any order. A channel
   /// whose last message came in the very millisecond of a reset is left out, because the stand-in hides that
   /// message.
-  private func order(_ here: PerchSide, _ listed: [ChannelRecord]) throws -> String? {
+  private func order(_ here: PerchSide, _ listed: [ChannelRecord], _ user: UserID) throws -> String? {
     func time(_ record: ChannelRecord) -> Int64 {
       let floor = record.membership?.floorAt ?? 0
       guard case .message(let last) = record.lastMessage, last.createdAt >= floor else {
@@ -86,18 +102,19 @@ final class Comparison {
     let times = Dictionary(uniqueKeysWithValues: listed.map { ($0.url.text, time($0)) })
     let cached = try here.cache.read { reader in
       var (keys, floors): ([ChannelListKey], [String: Int64]) = ([], [:])
-      guard let alice = try reader.cachedUser(UserID("alice")) else { return [] as [String] }
+      guard let user = try reader.cachedUser(user) else { return [] as [String] }
       var all = ChannelQuery()
       all.hidden = .all
-      try reader.eachKey(all, of: alice) {
+      try reader.eachKey(all, of: user) {
         keys.append($0)
         return true
       }
       for key in keys {
-        floors[key.channelURL] = try reader.view(of: ChannelURL(key.channelURL), for: alice.key)?.floorAt
+        floors[key.channelURL] = try reader.view(of: ChannelURL(key.channelURL), for: user.key)?.floorAt
       }
       return keys.filter { $0.time != floors[$0.channelURL] }.map(\.channelURL)
     }
+    if let foreign = cached.first(where: { times[$0] == nil }) { return "\(foreign) is in the list" }
     let moments = cached.map { times[$0] ?? 0 }
     return moments == moments.sorted(by: >) ? nil : "the list's order is \(cached): \(moments)"
   }

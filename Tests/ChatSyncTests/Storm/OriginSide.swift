@@ -19,7 +19,7 @@ final class OriginSide: Sendable {
   /// The ids of each channel's messages in the order they were sent, for edits and deletes.
   private let made = Guarded<[String: [Int64]]>([:])
 
-  static let people = ["alice", "bob", "carol", "dave"]
+  static let people = ["alice", "bob", "carol", "dave", "erin"]
 
   init(hasWebhooks: Bool, clock: Clock = .system) throws {
     hook = try Server(Configuration(listen: ListenAddress(host: "127.0.0.1", port: 0)))
@@ -176,6 +176,14 @@ final class OriginSide: Sendable {
       ["user_id": .string("bob"), "reaction": .string("like")])
   }
 
+  func join(_ person: String, _ url: String) {
+    attempt(.write(Members.join), ["channel_url": url], ["user_id": .string(person)])
+  }
+
+  func leave(_ person: String, _ url: String) {
+    attempt(.write(Members.leave), ["channel_url": url], ["user_ids": .array([.string(person)])])
+  }
+
   /// A random action of a random user.
   func act(_ urls: [String], _ random: inout Seeded) {
     let url = urls.randomElement(using: &random) ?? urls[0]
@@ -190,10 +198,10 @@ final class OriginSide: Sendable {
       attempt(.write(Reactions.add), message, ["user_id": .string(person), "reaction": .string("like")])
     case 88..<90:
       attempt(.write(Reactions.remove), message, ["user_id": .string(person), "reaction": .string("like")])
-    case 90: attempt(.write(Members.leave), ["channel_url": url], ["user_ids": .array([.string("alice")])])
-    case 91..<94: attempt(.write(Members.join), ["channel_url": url], ["user_id": .string("alice")])
-    case 94: attempt(.write(Members.leave), ["channel_url": url], ["user_ids": .array([.string("dave")])])
-    case 95: attempt(.write(Members.join), ["channel_url": url], ["user_id": .string("dave")])
+    case 90: leave("alice", url)
+    case 91..<94: join("alice", url)
+    case 94: leave("dave", url)
+    case 95: join("dave", url)
     case 96:
       attempt(.write(ReadMarks.resetHistory), ["channel_url": url], ["user_id": .string("alice")])
     case 97:

@@ -34,8 +34,12 @@ final class PerchSide {
   }
 
   let paceInUse: Pace
-  /// Which of the borders between crowded and other channels the cache has: another after each restart.
+  /// Which of the borders between crowded and other channels the cache has: after each restart the next lower
+  /// one, so that messages find channels too large.
   private var border: Int
+  private static let borders = [0, 1, 3, .max]
+  /// With more members here a channel is crowded.
+  var mostChangedMembers: Int { Self.borders[border % Self.borders.count] }
   private let firstByte: Int
   let clock: Clock
   private let policy: OutboxPolicy
@@ -63,7 +67,7 @@ final class PerchSide {
     _ policy: OutboxPolicy, _ border: Int
   ) throws -> (Cache, HTTPClient, SyncWorker) {
     var settings = Cache.Configuration(directory: directory, upstream: base, clock: clock)
-    settings.mostChangedMembers = [0, 1, 3, .max][border % 4]
+    settings.mostChangedMembers = borders[border % borders.count]
     // Every second run deletes in slices what a clear leaves.
     settings.mostCleared = border % 2 == 0 ? 0 : 1000
     let cache = try Cache(settings)
@@ -87,7 +91,7 @@ final class PerchSide {
 
   func restart() async throws {
     await stop()
-    border += 1
+    border += Self.borders.count - 1
     (cache, client, worker) = try PerchSide.open(
       directory, base, token, paceInUse, firstByte, clock, policy, border)
     syncRequests = WorkerRequests(worker)

@@ -8,9 +8,10 @@ import Testing
 @testable import ChatSync
 
 /// Seeded storms between Perch over a real cache file and the stand-in upstream over real sockets, with
-/// restarts, while other users send, edit, delete, react, reply, join, leave and reset. After they end, both
-/// sides must agree, about at least some messages. `PERCH_TORTURE_STORMS` sets how many seeds are tried;
-/// `PERCH_TORTURE_STORM` names one.
+/// restarts, while users send, edit, delete, react, reply, join, leave and reset. After they end, both sides
+/// must agree for each of the users here, about at least some messages. Four users are here, so that
+/// channels cross the borders between crowded and other channels. `PERCH_TORTURE_STORMS` sets how many seeds
+/// are tried; `PERCH_TORTURE_STORM` names one.
 @Suite(.timeLimit(.minutes(60)), .serialized)
 struct StormTests {
   static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
@@ -48,7 +49,7 @@ struct StormTests {
     let there = try OriginSide(hasWebhooks: Bool.random(using: &random))
     defer { there.stop() }
     for (index, url) in StormTests.urls.enumerated() {
-      try there.makeChannel(url, index < 5 ? ["alice", "bob", "carol"] : ["bob", "carol"])
+      try there.makeChannel(url, Gathering.members(index))
       for _ in 0..<Int.random(in: 0...260, using: &random) {
         there.send(url, "old", by: Bool.random(using: &random) ? "bob" : "carol")
       }
@@ -56,10 +57,12 @@ struct StormTests {
     try there.calm(weather)
     let here = try PerchSide(there.url, firstByte: Int(400 * patience), seed: seed)
     defer { if getenv("PERCH_STORM_KEEP") == nil { here.remove() } }
+    var gathering = Gathering(here, there, seed: seed)
     try await here.worker.start()
     there.receiver.withLock { $0 = here.worker }
-    _ = here.syncRequests.seen(UserID("alice"))
+    gathering.attend()
     open(StormTests.urls.prefix(2), here, isNew: true)
+    try await gathering.cross(StormTests.urls)
     for _ in 0..<15 {
       try there.storm(weather, &random)
       there.isCutOff = Int.random(in: 0..<8, using: &random) == 0
@@ -70,9 +73,10 @@ struct StormTests {
         try await here.restart()
         there.receiver.withLock { $0 = here.worker }
         open(StormTests.urls.prefix(2), here, isNew: false)
-        _ = here.syncRequests.seen(UserID("alice"))
+        gathering.attend()
       }
       try clear(here, &clearing)
+      try await gathering.step(StormTests.urls)
       try await Task.sleep(for: .milliseconds(Int.random(in: 0...60, using: &random)))
     }
     there.isCutOff = true
@@ -81,12 +85,12 @@ struct StormTests {
     let forgotten = Bool.random(using: &random) && weather.hasChangelogs ? try here.channelsWithToken() : []
     for _ in 0..<20 { there.act(StormTests.urls, &random) }
     try there.calm(weather, forgotten: forgotten)
-    _ = here.syncRequests.seen(UserID("alice"))
+    gathering.attend()
+    gathering.connect()
     await here.worker.urge()
     // Without a webhook or a view the worker does not learn of an edit, so open a view of each channel.
-    let mine = try await there.channels(of: "alice")
-    #expect(await World.wait { (try? here.memberships(of: "alice").map(\.url)) == mine }, "seed \(seed)")
-    open(mine[...], here, isNew: false)
+    #expect(try await gathering.hasChannels(), "seed \(seed)")
+    open(try await gathering.channels().sorted()[...], here, isNew: false)
     try await agree(here, there, weather, "seed \(seed)")
     #expect(try here.damage() == nil, "seed \(seed)")
     there.receiver.withLock { $0 = nil }
@@ -127,7 +131,7 @@ struct StormTests {
   private func agree(
     _ here: PerchSide, _ there: OriginSide, _ weather: OriginSide.Weather, _ name: String
   ) async throws {
-    let comparison = try Comparison(there, listsReplies: weather.listsReplies)
+    let comparison = try Comparison(there, listsReplies: weather.listsReplies, users: Gathering.ids)
     var difference: String?
     let isEqual = await World.wait(seconds: 10) {
       do { difference = try await comparison.difference(here) } catch { difference = "\(error)" }
