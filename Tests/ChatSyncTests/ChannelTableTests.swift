@@ -56,6 +56,39 @@ import Testing
     }
   }
 
+  @Test("B58: all channels but some are forgotten at once as they are one by one", arguments: 1...20)
+  func forgetting(seed: UInt64) {
+    var random = SeededRandom(seed: seed)
+    var table = ChannelTable(maximumBackoff: 1_000)
+    let urls = (0..<40).map { ChannelURL("c\($0)") }
+    for _ in 0..<100 {
+      for _ in 0..<40 {
+        let url = urls.randomElement(using: &random)!
+        var work = table[url]
+        Self.change(&work, url, &random)
+        table[url] = work
+        if Int.random(in: 0..<4, using: &random) == 0 { table[url]?.isCatchingUp.toggle() }
+      }
+      if Bool.random(using: &random) { _ = table.takeChangedWatches() }
+      if Bool.random(using: &random) { _ = table.takeOpened() }
+      let kept = urls.filter { _ in Int.random(in: 0..<5, using: &random) == 0 }
+      var naive = table
+      for url in urls where !kept.contains(url) { naive[url] = nil }
+      table.removeAll(but: kept)
+      #expect(Set(table.urls) == Set(naive.urls) && table.quietCount == naive.quietCount)
+      #expect(kept.allSatisfy { table[$0] == naive[$0] })
+      #expect(table.open == naive.open && table.watched == naive.watched && table.troubled == naive.troubled)
+      #expect(table.behind == naive.behind && table.polled == naive.polled)
+      for kind in ChannelWork.Kind.allCases {
+        #expect(table.first(kind)?.moment == naive.first(kind)?.moment)
+      }
+      #expect(table.prefetchDueAt == naive.prefetchDueAt)
+      // Others than those that changed may be told, too.
+      #expect(table.takeChangedWatches().isSuperset(of: naive.takeChangedWatches()))
+      #expect(table.takeOpened().isSuperset(of: naive.takeOpened()))
+    }
+  }
+
   /// The moment at which a prefetch of the channel may begin; nil: none may.
   private static func prefetchAt(_ work: ChannelWork) -> Int64? {
     guard !work.isPrefetched, !work.isOfNobody, !work.isBusy else { return nil }

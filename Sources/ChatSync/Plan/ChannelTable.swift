@@ -57,6 +57,16 @@ struct ChannelTable: Sendable {
     body(&works[url, default: ChannelWork(wait: Backoff(maximum: maximumBackoff))])
   }
 
+  /// Forgets all channels but these, without a look at each: there may be a million.
+  mutating func removeAll(but kept: [ChannelURL]) {
+    var table = ChannelTable(maximumBackoff: maximumBackoff)
+    for url in kept { if let work = self[url] { table.change(url) { $0 = work } } }
+    table.changedWatches.formUnion(changedWatches.union(watched))
+    // Lanes that an open channel held may send.
+    table.opened.formUnion(opened.union(open))
+    self = table
+  }
+
   /// Makes a quiet channel's work whole, so that it can be changed. Returns the channel's work.
   private mutating func unfold(_ url: ChannelURL) -> ChannelWork? {
     if let channel = quiet.removeValue(forKey: url) {

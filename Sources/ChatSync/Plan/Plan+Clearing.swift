@@ -18,6 +18,7 @@ extension Plan {
   package mutating func clearedEverything(now: Int64) {
     // The outcome of a send still counts: its row is gone, and its lane learns that from the cache.
     overtaken.formUnion(running.filter { $0.user != nil || $0.channel != nil })
+    channels.removeAll(but: running.compactMap(\.channel))
     for url in channels.urls {
       guard channels[url]?.isBusy == true else {
         channels[url] = nil
