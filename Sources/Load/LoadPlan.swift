@@ -28,6 +28,12 @@ package struct LoadPlan: Sendable, Equatable {
   /// A channel's url. Loads of other sizes have other channels, because the members differ.
   package func channelURL(_ channel: Int) -> String { "load-\(users)-\(channels)-\(channel)" }
 
+  /// The url of the small channel beside the others, which nobody follows.
+  package var besideURL: String { "load-\(users)-beside" }
+
+  /// The number of members of the channel beside the others: the first users.
+  package var besideMembers: Int { min(users, LoadPlan.fewestMembers) }
+
   /// The members of a channel: users with successive numbers. Every user is a member of some channel.
   package func member(_ index: Int, of channel: Int) -> Int { (first(of: channel) + index) % users }
 

@@ -22,6 +22,49 @@ struct MeasureTests {
     #expect(Samples().percentiles([50]) == nil)
   }
 
+  @Test("how many samples took at most so long")
+  func within() {
+    var samples = Samples()
+    #expect(samples.percent(within: 20) == nil)
+    for milliseconds in [1, 20, 21, 400] as [UInt64] { samples.add(nanoseconds: milliseconds * 1_000_000) }
+    #expect(samples.percent(within: 20) == 50 && samples.percent(within: 400) == 100)
+  }
+
+  @Test("a message counts once, until the last of its polls; messages of the warm-up do not count")
+  func untilLast() {
+    var sent = Sent(run: "run")
+    func add(due: UInt64, isFromServer: Bool = false) -> Int {
+      sent.add(Sent.Message(due: due * 1_000_000, isFromServer: isFromServer, channel: 0, sender: 0))
+    }
+    let (early, own, other) = (add(due: 9), add(due: 10), add(due: 11, isFromServer: true))
+    _ = add(due: 12)  // No poll told it.
+    for (number, now) in [(early, 500), (own, 40), (own, 90), (own, 60), (other, 15)] as [(Int, UInt64)] {
+      sent.tell(number, at: now * 1_000_000)
+    }
+    let (through, fromServer) = (
+      sent.untilLast(dueFrom: 10_000_000, isFromServer: false),
+      sent.untilLast(dueFrom: 10_000_000, isFromServer: true)
+    )
+    #expect(through.count == 1 && through.percentiles([100]) == [80])
+    #expect(fromServer.count == 1 && fromServer.percentiles([100]) == [4])
+  }
+
+  @Test("the report has a row of the channel beside the others only if something was sent into it")
+  func beside() {
+    var report = LoadReport()
+    report.untilLast.sent.add(nanoseconds: 80_000_000)
+    report.seconds = [Second(), Second()]
+    func row(_ name: String) -> [Substring]? {
+      report.text.split(separator: "\n").first { $0.hasPrefix(name) }?.split(separator: " ").suffix(5)
+    }
+    #expect(row("to the last poll") == ["1", "80.0", "80.0", "80.0", "80.0"])
+    #expect(!report.text.contains("beside"))
+    report.seconds[0].beside.add(nanoseconds: 5_000_000)
+    report.seconds[1].beside.add(nanoseconds: 25_000_000)
+    #expect(row("accepted beside") == ["2", "5.0", "25.0", "25.0", "25.0"])
+    #expect(report.text.contains("sends beside that were accepted within 20 ms: 50.0 %\n"))
+  }
+
   @Test("a plot has a bar for each share of the values, and none is wider than asked for")
   func plot() {
     #expect(Plot.line([0, 7, 3.5], width: 60) == "▁█▅")

@@ -11,6 +11,9 @@ package struct LoadReport: Sendable {
   /// The deliveries that did not come: each message and the user who was not told.
   package var missing: [String] = []
 
+  /// From the moment that a message was due until the last of its polls told it, a sample for each message:
+  /// messages sent through Perch, and at the chat server.
+  package var untilLast = (sent: Samples(), fromServer: Samples())
   /// How often a follower was told of a message that it had been told of already.
   package var doubled = 0
 
@@ -27,11 +30,18 @@ package struct LoadReport: Sendable {
   /// All of it.
   package var text: String {
     var lines = ["", title, "", LoadReport.row("ms", ["count", "p50", "p95", "p99", "most"])]
-    let rows: [(name: String, samples: KeyPath<Second, Samples>)] = [
-      ("accepted", \.accepted), ("delivered", \.delivered),
-      ("delivered from the chat server", \.deliveredFromServer), ("pages", \.pages),
+    let beside = all(\.beside)
+    let rows: [(name: String, samples: Samples)] = [
+      ("accepted", all(\.accepted)), ("delivered", all(\.delivered)),
+      ("delivered from the chat server", all(\.deliveredFromServer)),
+      ("to the last poll", untilLast.sent), ("the same from the chat server", untilLast.fromServer),
+      ("pages", all(\.pages)),
     ]
-    for row in rows { lines.append(LoadReport.row(row.name, LoadReport.cells(all(row.samples)))) }
+    for row in rows { lines.append(LoadReport.row(row.name, LoadReport.cells(row.samples))) }
+    if let share = beside.percent(within: 20) {
+      lines.append(LoadReport.row("accepted beside", LoadReport.cells(beside)))
+      lines += ["", "sends beside that were accepted within 20 ms: \(LoadReport.shown(share)) %"]
+    }
     lines += ["", plot("delivered, p99 each second, ms") { $0.delivered.percentiles([99])?[0] ?? 0 }]
     lines.append(plot("memory, MB") { ($0.machine?.memoryBytes ?? 0) / 1_000_000 })
     lines += [

@@ -16,6 +16,12 @@ package struct Samples: Sendable {
   /// Adds all samples of another.
   package mutating func add(_ other: Samples) { microseconds += other.microseconds }
 
+  /// How many percent of the samples took at most so many ms; nil: there is no sample.
+  package func percent(within milliseconds: Double) -> Double? {
+    guard !microseconds.isEmpty else { return nil }
+    return 100 * Double(microseconds.count { Double($0) <= milliseconds * 1000 }) / Double(count)
+  }
+
   /// Percentiles in ms; nil: there is no sample.
   package func percentiles(_ asked: [Double]) -> [Double]? {
     guard !microseconds.isEmpty else { return nil }

@@ -2,6 +2,8 @@
 package struct Second: Sendable {
   /// Sends, from the moment that they were due until the answer.
   package var accepted = Samples()
+  /// The same in the small channel beside the others.
+  package var beside = Samples()
   /// Messages sent through Perch, from the moment that they were due until a parked poll told another member.
   package var delivered = Samples()
   /// The same for messages that were sent at the chat server.

@@ -18,6 +18,8 @@ package final class LoadRun {
   private let isStopped: () -> Bool
   private var hasStopped = false
   private var random = SystemRandomNumberGenerator()
+  /// When the warm-up ends.
+  private var measuredFrom: UInt64 = 0
 
   var report = LoadReport()
   /// The measurements of the second that is running.
@@ -56,6 +58,9 @@ package final class LoadRun {
     let plan = settings.plan
     try each(plan.users, "users at the chat server") { [self] in makeUser($0, $1) }
     try each(plan.channels, "channels at the chat server") { [self] in makeChannel($0, $1) }
+    if settings.besidePerSecond > 0 {
+      try each(1, "channel beside them") { [self] in makeBeside($0, $1) }
+    }
     try each(plan.users, "users connected") { [self] in connect($0, $1) }
     try each(plan.parked, "views followed") { [self] in follow($0, $1) }
     report.errors = [:]
@@ -64,6 +69,10 @@ package final class LoadRun {
     let seconds = max(0, report.seconds.count - settings.warmUp)
     awaitLast()
     report.missing = missing
+    report.untilLast = (
+      sent.untilLast(dueFrom: measuredFrom, isFromServer: false),
+      sent.untilLast(dueFrom: measuredFrom, isFromServer: true)
+    )
     for (name, count) in unanswered where count > 0 { report.errors["\(name) without an answer"] = count }
     closeViews()
     report.title =
@@ -134,9 +143,17 @@ package final class LoadRun {
 
   private func makeChannel(_ channel: Int, _ then: @escaping (Failed?) -> Void) {
     let plan = settings.plan
-    let members = (0..<plan.members).map { "\"\(plan.userID(plan.member($0, of: channel)))\"" }
-    let url = plan.channelURL(channel)
-    let list = members.joined(separator: ",")
+    let members = (0..<plan.members).map { plan.userID(plan.member($0, of: channel)) }
+    makeChannel(plan.channelURL(channel), members, then)
+  }
+
+  private func makeBeside(_ number: Int, _ then: @escaping (Failed?) -> Void) {
+    let plan = settings.plan
+    makeChannel(plan.besideURL, (0..<plan.besideMembers).map(plan.userID), then)
+  }
+
+  private func makeChannel(_ url: String, _ members: [String], _ then: @escaping (Failed?) -> Void) {
+    let list = members.map { "\"\($0)\"" }.joined(separator: ",")
     make(
       "/v3/group_channels",
       #"{"channel_url":"\#(url)","name":"\#(url)","is_distinct":false,"user_ids":[\#(list)]}"#, then)
@@ -176,20 +193,23 @@ package final class LoadRun {
   private func sendAndRead() {
     let start = loop.now
     let end = start + UInt64(settings.warmUp + settings.seconds) * 1_000_000_000
+    measuredFrom = start + UInt64(settings.warmUp) * 1_000_000_000
     var messages = Pace(settings.messagesPerSecond, from: start)
+    var beside = Pace(settings.besidePerSecond, from: start)
     var pages = Pace(settings.pagesPerSecond, from: start)
     // The last second ends with the run.
     var ticks = Pace(1, from: start + 1_000_000_000)
     loop.run(until: end) { [self] in
       let now = loop.now
       while let due = messages.take(now: now) { send(due, isFromServer: messages.count % 2 == 0) }
+      while let due = beside.take(now: now) { sendBeside(due, beside.count) }
       while let due = pages.take(now: now) { readPage(due) }
       while ticks.take(now: now) != nil {
         endSecond()
         hasStopped = isStopped()
         if hasStopped { return nil }
       }
-      return min(messages.next, pages.next, ticks.next)
+      return min(messages.next, beside.next, pages.next, ticks.next)
     }
     if !hasStopped { endSecond() }
   }
@@ -259,6 +279,19 @@ package final class LoadRun {
         second.accepted.add(nanoseconds: loop.now - due)
         sent.accept(number)
       }
+    }
+  }
+
+  private func sendBeside(_ due: UInt64, _ number: Int) {
+    let plan = settings.plan
+    let sender = plan.userID(Int.random(in: 0..<plan.besideMembers, using: &random))
+    asked("send beside")
+    service.send(
+      Request(
+        method: "POST", path: "/v1/channels/\(plan.besideURL)/messages", headers: settings.headers(sender),
+        body: #"{"message":"beside \#(number)"}"#)
+    ) { [self] status, _ in
+      if answered(status, "send beside") { second.beside.add(nanoseconds: loop.now - due) }
     }
   }
 

@@ -4,6 +4,8 @@ package struct LoadSettings {
   package let plan: LoadPlan
   /// Messages a second. Every second one is sent through Perch, the others at the chat server.
   package var messagesPerSecond = 10.0
+  /// Messages a second that are sent through Perch into a small channel beside the others.
+  package var besidePerSecond = 0.0
   /// Pages of messages a second.
   package var pagesPerSecond = 10.0
   /// How long messages are sent.

@@ -90,15 +90,16 @@ final class Reader {
     for message in answer.messages {
       let sent = run.sent.messages[message.number]
       if told.insert(message.number).inserted {
-        count(sent, now)
+        count(sent, message.number, now)
       } else if message.isAdded, sent.sender != user {
         run.report.doubled += 1
       }
     }
   }
 
-  private func count(_ message: Sent.Message, _ now: UInt64) {
+  private func count(_ message: Sent.Message, _ number: Int, _ now: UInt64) {
     guard message.sender != user else { return }
+    run.sent.tell(number, at: now)
     if message.isFromServer {
       run.second.deliveredFromServer.add(nanoseconds: now - message.due)
     } else {

@@ -21,6 +21,9 @@ extension Command {
       Setting("parked", .number(1...100_000), default: "50", "users who follow a channel by long polls"),
       Setting(
         "messages", .text, default: "10/s", "messages; half are sent through Perch, half at the stand-in"),
+      Setting(
+        "beside", .text, default: "0/s",
+        "messages through Perch into a small channel of its own, which nobody follows"),
       Setting("pages", .text, default: "10/s", "pages of messages that users read"),
       Setting("time", .duration, default: "1m", "how long"),
       Setting(
@@ -59,6 +62,7 @@ private struct LoadCommand {
         serverHeaders: ["Api-Token: \(values.text("origin-token"))"],
         metrics: metrics.isEmpty ? (service, "/metrics") : try host("metrics", metrics))
       settings.messagesPerSecond = try rate("messages")
+      settings.besidePerSecond = try rate("beside")
       settings.pagesPerSecond = try rate("pages")
       settings.seconds = max(1, values.number("time") / 1000)
       settings.warmUp = values.number("warm-up") / 1000
