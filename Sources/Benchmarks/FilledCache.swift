@@ -11,15 +11,21 @@ final class FilledCache: Sendable {
   static let firstAt: Int64 = 1_700_000_000_000
 
   private let folder: ScratchFolder
+  private let mostChangedMembers: Int
   let cache: Cache
 
   var directory: String { folder.path }
 
   /// An empty cache with one user who is in `channels` channels. `disk`: on the disk, not in memory.
-  /// `limit`: the most it may use, in bytes.
-  init(channels: Int, disk: Bool = false, limit: Int64? = nil) throws {
+  /// `limit`: the most it may use, in bytes. `mostChangedMembers`: with more members a channel is crowded.
+  init(
+    channels: Int, disk: Bool = false, limit: Int64? = nil,
+    mostChangedMembers: Int = Cache.Configuration.mostChangedMembers
+  ) throws {
     folder = try ScratchFolder("cache", onDisk: disk)
+    self.mostChangedMembers = mostChangedMembers
     var configuration = Cache.Configuration(directory: folder.path)
+    configuration.mostChangedMembers = mostChangedMembers
     configuration.limit = CacheLimit(bytes: limit ?? .max, order: CacheLimit.accessOrder)
     cache = try Cache(configuration)
     let records = (0..<channels).map { FilledCache.channel($0) }
@@ -40,9 +46,11 @@ final class FilledCache: Sendable {
     return try filled.reopened()
   }
 
-  private init(reopening folder: ScratchFolder) throws {
+  private init(reopening folder: ScratchFolder, mostChangedMembers: Int) throws {
     self.folder = folder
+    self.mostChangedMembers = mostChangedMembers
     var configuration = Cache.Configuration(directory: folder.path)
+    configuration.mostChangedMembers = mostChangedMembers
     configuration.limit = CacheLimit(bytes: .max, order: CacheLimit.accessOrder)
     cache = try Cache(configuration)
   }
@@ -52,7 +60,7 @@ final class FilledCache: Sendable {
   /// The same cache after a restart: all of it is in the database file and none in the WAL, as in the peer.
   func reopened() throws -> FilledCache {
     cache.close()
-    return try FilledCache(reopening: folder)
+    return try FilledCache(reopening: folder, mostChangedMembers: mostChangedMembers)
   }
 
   /// Makes users members of the first channels, which have `stored` messages. They come just after the last.
@@ -124,6 +132,15 @@ final class FilledCache: Sendable {
     for part in try cache.commits(of: [listing], in: url, context) {
       _ = try cache.blocking.write { try $0.store(part, in: url, context) }
     }
+  }
+
+  /// The size of the write-ahead log.
+  func walBytes() throws -> Int {
+    var found = stat()
+    guard stat(directory + "/perch.db-wal", &found) == 0 else {
+      throw BenchFailure(description: "there is no write-ahead log")
+    }
+    return Int(found.st_size)
   }
 
   /// A page as a request reads it, in its envelope.

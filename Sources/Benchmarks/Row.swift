@@ -6,8 +6,8 @@ struct Row: Sendable {
 
   static let all: [Row] = [
     .statement, .page, .notModified, .service, .ingest, .depth, .fanOut, .feed, .arrival, .firstSync,
-    .firstMillion, .held, .origin, .eviction, .largeCache, .streams, .crowd, .manyChannels,
-    .startWithChannels, .turn, .lists, .room, .clear,
+    .firstMillion, .held, .origin, .eviction, .largeCache, .streams, .crowd, .border,
+    .manyChannels, .startWithChannels, .turn, .lists, .room, .clear,
   ]
 }
 

@@ -1,6 +1,5 @@
 import ChatCache
 import ChatModel
-import Glibc
 import Platform
 import SQLite
 
@@ -68,21 +67,13 @@ extension Row {
     let filled = try made.reopened()
     var (times, bytes): ([Double], [Double]) = ([], [])
     for number in 100..<140 {
-      let before = try walBytes(filled)
+      let before = try filled.walBytes()
       let began = Clock.system.monotonicNanoseconds()
       try filled.store(number, count: 1, in: 0)
       times.append(Double(Clock.system.monotonicNanoseconds() - began) / 1e6)
-      bytes.append(Double(try walBytes(filled) - before) / 1000)
+      bytes.append(Double(try filled.walBytes() - before) / 1000)
     }
     return Cost(milliseconds: times.median, kilobytes: bytes.median)
-  }
-
-  private static func walBytes(_ filled: FilledCache) throws -> Int {
-    var found = stat()
-    guard stat(filled.directory + "/perch.db-wal", &found) == 0 else {
-      throw BenchFailure(description: "there is no write-ahead log")
-    }
-    return Int(found.st_size)
   }
 }
 
