@@ -282,13 +282,15 @@ extension Plan {
 
   /// A list or a changelog of channels contained the channel.
   mutating func met(_ activity: ChannelActivity, now: Int64) {
+    let soon = now + pace.openPoll
     change(activity.url) {
       let isNews = activity.isBehind || activity.lastMessageAt > $0.lastMessageAt
       $0.lastMessageAt = max($0.lastMessageAt, activity.lastMessageAt)
       // A channel that is not prefetched yet needs no check: prefetch lists it from the newest end.
       if isNews, $0.isPrefetched || $0.isOpen { $0.checkAt = $0.checkAt ?? now }
-      // Where many channels are open, the next check may be far. What a poll found comes before that.
-      if activity.isBehind, $0.isOpen { $0.checkAt = min($0.checkAt ?? now, now) }
+      // Where many channels are open, the next check may be far. What a poll found comes before that, but not
+      // before a webhook that tells what else happened: the channel may have been deleted and made anew (B1).
+      if activity.isBehind, $0.isOpen { $0.checkAt = min($0.checkAt ?? now, soon) }
     }
   }
 
