@@ -79,6 +79,22 @@ final class FilledCache: Sendable {
     }
   }
 
+  /// The writer's time for a commit with one message in the first channel, and the bytes that the commit adds
+  /// to the write-ahead log: medians of the forty messages from that number on.
+  func messageCost(from first: Int) throws -> (milliseconds: Double, kilobytes: Double) {
+    var (times, bytes): ([Double], [Double]) = ([], [])
+    for number in first..<first + 40 {
+      let before = try walBytes()
+      let began = Clock.system.monotonicNanoseconds()
+      try store(number, count: 1, in: 0)
+      times.append(Double(Clock.system.monotonicNanoseconds() - began) / 1e6)
+      // After a checkpoint the log begins anew in the same file, which then does not grow.
+      let grown = try walBytes() - before
+      if grown > 0 { bytes.append(Double(grown) / 1000) }
+    }
+    return (times.median, bytes.median)
+  }
+
   static func url(_ number: Int) -> ChannelURL { ChannelURL("channel-\(number)") }
 
   /// The position of the message with a number.

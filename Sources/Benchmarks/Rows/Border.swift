@@ -4,8 +4,8 @@ import Glibc
 import Platform
 
 extension Row {
-  /// What the border between crowded and other channels costs and saves: one message into a channel, and the
-  /// first page of a member's channel list, where the channels are crowded and where they are not.
+  /// The costs that decide from how many members on a channel is crowded: storing one message, and reading
+  /// the first page of a member's channel list. Both are measured with crowded channels and with others.
   static let border = Row(
     name: "border", work: "one message into a crowded channel, against one that counts it for each member"
   ) { bench in
@@ -49,17 +49,7 @@ private struct BorderCost {
     for channel in 1..<Self.channels { try made.store(0, count: 10, in: channel) }
     // The write-ahead log begins anew, so that its file grows with each commit.
     let filled = try made.reopened()
-    var (times, bytes): ([Double], [Double]) = ([], [])
-    for number in 100..<140 {
-      let before = try filled.walBytes()
-      let began = Clock.system.monotonicNanoseconds()
-      try filled.store(number, count: 1, in: 0)
-      times.append(Double(Clock.system.monotonicNanoseconds() - began) / 1e6)
-      // After a checkpoint the log begins anew in the same file, which then does not grow.
-      let grown = try filled.walBytes() - before
-      if grown > 0 { bytes.append(Double(grown) / 1000) }
-    }
-    (milliseconds, kilobytes) = (times.median, bytes.median)
+    (milliseconds, kilobytes) = try filled.messageCost(from: 100)
     let began = Clock.system.monotonicNanoseconds()
     for _ in 0..<Self.pages { try Self.readPage(filled.cache, users[0]) }
     page = Double(Clock.system.monotonicNanoseconds() - began) / 1000 / Double(Self.pages)

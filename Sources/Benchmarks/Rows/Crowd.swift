@@ -65,15 +65,8 @@ extension Row {
     try made.store(0, count: 100, in: 0)
     // The write-ahead log begins anew, so that its file grows with each commit.
     let filled = try made.reopened()
-    var (times, bytes): ([Double], [Double]) = ([], [])
-    for number in 100..<140 {
-      let before = try filled.walBytes()
-      let began = Clock.system.monotonicNanoseconds()
-      try filled.store(number, count: 1, in: 0)
-      times.append(Double(Clock.system.monotonicNanoseconds() - began) / 1e6)
-      bytes.append(Double(try filled.walBytes() - before) / 1000)
-    }
-    return Cost(milliseconds: times.median, kilobytes: bytes.median)
+    let (milliseconds, kilobytes) = try filled.messageCost(from: 100)
+    return Cost(milliseconds: milliseconds, kilobytes: kilobytes)
   }
 }
 

@@ -24,7 +24,7 @@ struct MessagesCheck {
   /// The row after which others were not read yet; nil: all were. A damaged row may be before 1970.
   private var row: (createdAt: Int64, messageID: Int64)? = (.min, .min)
   /// The same for the rows in the order of their ids.
-  private var id: Int64? = .min
+  private var entry: (messageID: Int64, createdAt: Int64)? = (.min, .min)
   private var (count, bytes): (Int64, Int64) = (0, 0)
   /// A finding names one message per kind of fault, and the number of others: a broken channel has many.
   private var faults: [ExactText: (first: Int64, count: Int)] = [:]
@@ -43,10 +43,10 @@ struct MessagesCheck {
   ) throws -> Bool {
     if let row {
       self.row = try lookAtRows(reader, after: row, most)
-    } else if let id {
-      self.id = try lookAtIDs(reader, from: id, most)
+    } else if let entry {
+      self.entry = try lookAtIDs(reader, after: entry, most)
     }
-    return row != nil || id != nil
+    return row != nil || entry != nil
   }
 
   private mutating func lookAtRows(
@@ -98,57 +98,35 @@ struct MessagesCheck {
     }
   }
 
-  private mutating func lookAtIDs(_ reader: CacheReader, from id: Int64, _ most: Int) throws -> Int64? {
-    let bind: (Statement) -> Void = { [channel] in
+  private mutating func lookAtIDs(
+    _ reader: CacheReader, after entry: (messageID: Int64, createdAt: Int64), _ most: Int
+  ) throws -> (messageID: Int64, createdAt: Int64)? {
+    var rows = try reader.db.rows(
+      """
+      SELECT
+        m.message_id, m.created_at,
+        EXISTS (SELECT 1 FROM tombstone AS t WHERE t.channel = ?1 AND t.message_id = m.message_id)
+      FROM message AS m INDEXED BY message_by_id
+      WHERE m.channel = ?1 AND (m.message_id, m.created_at) > (?2, ?3)
+      ORDER BY m.message_id, m.created_at
+      LIMIT ?4
+      """
+    ) {
       $0.bind(1, channel.rawValue)
-      $0.bind(2, id)
-      $0.bind(3, most)
+      $0.bind(2, entry.messageID)
+      $0.bind(3, entry.createdAt)
+      $0.bind(4, most)
     }
-    deleted = try deleted ?? reader.db.first(MessagesCheck.deletedSQL, bind) { $0.int64(0) }
-    double = try double ?? reader.db.first(MessagesCheck.doubleSQL, bind) { $0.int64(0) }
-    let reached = try reader.db.first(MessagesCheck.reachedSQL, bind) { ($0.int64(0), $0.int(1)) }
-    guard let (last, count) = reached, count == most else { return nil }
-    // The last one is read again, because the next row may have the same id.
-    return last > id ? last : last + 1
+    var (read, reached) = (0, entry)
+    while let next = try rows.next() {
+      read += 1
+      // The walk begins after `.min`, which is no message's id.
+      if next.int64(0) == reached.messageID, reached.messageID != .min { double = double ?? next.int64(0) }
+      if next.bool(2) { deleted = deleted ?? next.int64(0) }
+      reached = (next.int64(0), next.int64(1))
+    }
+    return read < most ? nil : reached
   }
-
-  private static let deletedSQL: StaticString = """
-    SELECT t.message_id
-    FROM (
-      SELECT message_id
-      FROM message INDEXED BY message_by_id
-      WHERE channel = ?1 AND message_id >= ?2
-      ORDER BY message_id
-      LIMIT ?3
-    ) AS m
-    JOIN tombstone AS t ON t.channel = ?1 AND t.message_id = m.message_id
-    LIMIT 1
-    """
-
-  private static let doubleSQL: StaticString = """
-    SELECT message_id
-    FROM (
-      SELECT message_id
-      FROM message INDEXED BY message_by_id
-      WHERE channel = ?1 AND message_id >= ?2
-      ORDER BY message_id
-      LIMIT ?3
-    )
-    GROUP BY message_id
-    HAVING count(*) > 1
-    LIMIT 1
-    """
-
-  private static let reachedSQL: StaticString = """
-    SELECT max(message_id), count(*)
-    FROM (
-      SELECT message_id
-      FROM message INDEXED BY message_by_id
-      WHERE channel = ?1 AND message_id >= ?2
-      ORDER BY message_id
-      LIMIT ?3
-    )
-    """
 
   /// The findings about the messages that were checked. `counted`: the values of the channel's row; nil: they
   /// changed during the check, so the numbers are not compared.
@@ -174,7 +152,8 @@ struct MessagesCheck {
 }
 
 extension CacheReader {
-  /// What the channel's row says of its messages; nil: there is no such channel.
+  /// Reads the values of the channel's row that its messages are compared with; nil: there is no such
+  /// channel.
   func counted(messagesOf channel: ChannelKey) throws -> MessagesCheck.Counted? {
     try db.first(
       """

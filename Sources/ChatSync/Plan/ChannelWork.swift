@@ -288,8 +288,9 @@ extension Plan {
       $0.lastMessageAt = max($0.lastMessageAt, activity.lastMessageAt)
       // A channel that is not prefetched yet needs no check: prefetch lists it from the newest end.
       if isNews, $0.isPrefetched || $0.isOpen { $0.checkAt = $0.checkAt ?? now }
-      // Where many channels are open, the next check may be far. What a poll found comes before that, but not
-      // before a webhook that tells what else happened: the channel may have been deleted and made anew (B1).
+      // With many open channels the next check may be minutes away. If a user's poll found that this channel
+      // has newer messages, it is checked within 2 s. It is not checked at once: if the channel was deleted
+      // and made anew, the webhook of its deletion has to be read first (B1).
       if activity.isBehind, $0.isOpen { $0.checkAt = min($0.checkAt ?? now, soon) }
     }
   }
@@ -465,7 +466,7 @@ extension Plan {
   /// The interval between two checks of an open channel.
   func openInterval(now: Int64) -> Int64 { pace.openInterval(polled(now: now)) }
 
-  /// What is polled at present.
+  /// The numbers of users and channels that are polled at present.
   func polled(now: Int64) -> Pace.Polled {
     Pace.Polled(
       users: users.active, channels: channels.polled, requests: lacks(.messageChangelog) ? 1 : 2,

@@ -21,7 +21,7 @@ struct LaneWork: Sendable {
 /// `ChannelWork.sendGate`). So a gate that has closed opens only by a change of the user or channel, whose
 /// tables note it (`takeOpened`).
 struct LaneTable: Sendable {
-  /// Whose gate holds a lane.
+  /// A held lane waits for its user, or for its channel.
   enum Holder: Sendable { case user, channel }
 
   private(set) var works: [OutboxLaneName: LaneWork] = [:]

@@ -40,7 +40,7 @@ package struct Pace: Sendable, Equatable {
   /// The usual pace.
   package init() {}
 
-  /// What is polled.
+  /// The users and channels that Perch polls, and how it polls them.
   package struct Polled: Sendable, Equatable {
     /// The number of active users.
     package var users = 0

@@ -56,7 +56,7 @@ extension Plan {
     for url in channels.takeOpened() { lanes.letGo(in: url) }
   }
 
-  /// Whose gate keeps the lane from sending at `now`.
+  /// Whether the lane's user or its channel keeps it from sending at `now`; nil: neither does.
   private func holder(of lane: OutboxLaneName, now: Int64) -> LaneTable.Holder? {
     if users[lane.user]?.sendGate ?? .min <= now { return .user }
     return channels[lane.channel]?.sendGate ?? .max <= now ? .channel : nil

@@ -61,7 +61,7 @@ struct UserTable: Sendable {
   /// The user of whom the upstream is to be asked first whether it knows the user, and when it may be.
   var firstConnect: (user: UserID, moment: Int64)? { connects.first.map { ($0.key, $0.rank) } }
 
-  /// What decides about a user's place in the lines, and whether the user's lanes may begin.
+  /// The values of a user's work on which the lines depend, and whether the user's lanes may begin.
   private struct Traits {
     let turn: UserWork.Turn?
     let sendGate: Int64
