@@ -1,10 +1,10 @@
 import ChatModel
 import SQLite
 
-/// Compares the rows of one large channel's messages with the entries of their indexes, some at a time, each
-/// part in a snapshot of its own: each row has its entries, and each entry its row.
+/// Compares the rows of one channel's messages with the entries of their indexes, some at a time, each part
+/// in a snapshot of its own: each row has its entries, and each entry its row.
 struct EntriesCheck {
-  private enum Walk: CaseIterable { case rows, byID, byParent }
+  private enum Walk: Int { case rows, byID, byParent }
 
   private let channel: ChannelKey
   private var walk: Walk? = .rows
@@ -31,7 +31,7 @@ struct EntriesCheck {
       lacksParent = lacksParent || !row.bool(4)
     }
     if read < most {
-      self.walk = walk == .rows ? .byID : walk == .byID ? .byParent : nil
+      self.walk = Walk(rawValue: walk.rawValue + 1)
       last = [.min, .min, .min]
     }
     return self.walk != nil

@@ -4,7 +4,7 @@ import SQLite
 // The check of a large file's tables and indexes while the service writes. SQLite's own check of the whole
 // file would hold one snapshot for minutes, and the write-ahead log would grow meanwhile. So each table is
 // checked in a snapshot of its own: a small one by SQLite, a large one by comparing how many entries its
-// indexes have, and messages channel by channel, entry by entry (`EntriesCheck`: those of a large channel).
+// indexes have, and messages channel by channel, entry by entry (`EntriesCheck`).
 // The indexes of UNIQUE constraints are not compared. `perch check` runs SQLite's own check.
 
 /// A table with its indexes.
@@ -96,60 +96,5 @@ extension CacheReader {
       }
     }
     return report
-  }
-
-  /// The report of the indexes of one channel's messages.
-  func report(ofMessagesIn channel: ChannelKey) throws -> FileReport {
-    var table = EntryDigest()
-    var replies = EntryDigest()
-    var rows = try db.rows(
-      "SELECT created_at, message_id, parent_id FROM message NOT INDEXED WHERE channel = ?1"
-    ) { $0.bind(1, channel.rawValue) }
-    while let row = try rows.next() {
-      table.add(row.int64(0), row.int64(1), 0)
-      if !row.isNull(2) { replies.add(row.int64(0), row.int64(1), row.int64(2)) }
-    }
-    var report = FileReport()
-    if try table != digest(CacheReader.entriesByID, of: channel) {
-      report.add("wrong # of entries in index message_by_id")
-    }
-    if try replies != digest(CacheReader.entriesByParent, of: channel) {
-      report.add("wrong # of entries in index message_by_parent")
-    }
-    return report
-  }
-
-  private static let entriesByID: StaticString = """
-    SELECT created_at, message_id, 0 FROM message INDEXED BY message_by_id WHERE channel = ?1
-    """
-
-  private static let entriesByParent: StaticString = """
-    SELECT created_at, message_id, parent_id
-    FROM message INDEXED BY message_by_parent
-    WHERE channel = ?1 AND parent_id IS NOT NULL
-    """
-
-  private func digest(_ entries: StaticString, of channel: ChannelKey) throws -> EntryDigest {
-    var digest = EntryDigest()
-    var rows = try db.rows(entries) { $0.bind(1, channel.rawValue) }
-    while let row = try rows.next() { digest.add(row.int64(0), row.int64(1), row.int64(2)) }
-    return digest
-  }
-}
-
-/// A digest of a set of entries that does not depend on their order. Different sets have the same digest only
-/// by chance.
-private struct EntryDigest: Equatable {
-  private var count = 0
-  private var sum: UInt64 = 0
-
-  mutating func add(_ createdAt: Int64, _ id: Int64, _ parent: Int64) {
-    var mixed: UInt64 = 0x9E37_79B9_7F4A_7C15
-    for part in [createdAt, id, parent] {
-      mixed = (mixed ^ UInt64(bitPattern: part)) &* 0xBF58_476D_1CE4_E5B9
-      mixed ^= mixed >> 29
-    }
-    count += 1
-    sum &+= mixed
   }
 }

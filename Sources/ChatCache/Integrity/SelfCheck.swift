@@ -125,9 +125,6 @@ private struct SelfCheck {
 
   /// The report of the indexes of one channel's messages.
   private func entriesReport(of channel: ChannelKey) throws -> FileReport {
-    guard try value({ try $0.storedMessages(of: channel, exceed: messagesAtOnce) }) == true else {
-      return try value { try $0.report(ofMessagesIn: channel) } ?? FileReport()
-    }
     var entries = EntriesCheck(channel)
     while try value({ try entries.lookAtSome($0, atMost: messagesAtOnce) }) == true {}
     return entries.report
