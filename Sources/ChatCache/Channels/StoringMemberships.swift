@@ -75,7 +75,7 @@ extension CacheWriter {
     if let old, try reader.hasPendingRead(of: user, in: channel),
       record.lastReadAt.map({ $0 < old.lastReadAt }) ?? true
     {
-      try countSinceOwnRead(&facts, since: old, of: name, in: channel)
+      try countSinceOwnRead(&facts, since: old, record, lastMessage, times.last, of: name, in: channel)
     } else {
       try count(&facts, since: old, record, lastMessage, times.last, of: name, in: channel)
     }
@@ -192,17 +192,24 @@ extension CacheWriter {
     facts.mentions = Limits.counts.nearest(to: facts.mentions)
   }
 
-  /// The user's counts while a read mark waits to be sent: the upstream does not know the mark, so only
-  /// messages stored after it count, whatever the upstream says.
+  /// The user's counts while a read mark waits to be sent. The upstream does not know the mark, so it counts
+  /// too much. The old counts hold, also of messages that were cleared or evicted since, but not more than
+  /// the upstream counts, and not less than are stored after the mark.
   private func countSinceOwnRead(
-    _ facts: inout MembershipFacts, since old: MembershipFacts, of user: UserID, in channel: ChannelKey
+    _ facts: inout MembershipFacts, since old: MembershipFacts, _ record: MembershipRecord,
+    _ lastMessage: ChannelRecord.LastMessage, _ last: Position?, of user: UserID, in channel: ChannelKey
   ) throws {
     facts.lastReadAt = old.lastReadAt
     facts.counted = old.counted
     let left = try reader.unread(
       after: CacheWriter.nothing, in: channel, old.lastReadAt, facts.floorAt, user)
-    facts.unread = left.messages
-    facts.mentions = left.mentions
+    let counted = countedUpTo(lastMessage, last ?? old.counted)
+    let later = try reader.unread(after: counted, in: channel, old.lastReadAt, facts.floorAt, user)
+    let nearest = Limits.counts.nearest
+    let unread = record.unread.map { nearest($0) + later.messages } ?? old.unread
+    let mentions = record.mentions.map { nearest($0) + later.mentions } ?? old.mentions
+    facts.unread = nearest(max(left.messages, min(old.unread, unread)))
+    facts.mentions = nearest(max(left.mentions, min(old.mentions, mentions)))
   }
 
   /// Whether an answer is older than the stored read mark: then its counts include messages that are read.
@@ -417,7 +424,7 @@ extension CacheReader {
   }
 
   /// The stored messages and mentions after a position that are unread for a user with this read mark and
-  /// floor (B68).
+  /// floor (B68). Cleared ones count only until the rows of a crowded channel's members count them.
   fileprivate func unread(
     after position: Position, in channel: ChannelKey, _ readAt: Int64, _ floorAt: Int64, _ user: UserID
   ) throws -> (messages: Int64, mentions: Int64) {
@@ -434,7 +441,16 @@ extension CacheReader {
         AND sender <> ?4
         AND flags & 1 = 0
         AND (parent_id IS NULL OR flags & 2)
-        AND version > coalesce((SELECT cleared_version FROM channel WHERE id = ?1), -1)
+        AND version > coalesce(
+          (
+            SELECT cleared_version
+            FROM channel
+            WHERE id = ?1
+              AND NOT (
+                is_crowded
+                AND (folded_user IS NOT NULL OR (folded_at, folded_id) < (known_to_at, known_to_id))
+              )
+          ), -1)
       """
     ) {
       $0.bind(1, channel.rawValue)

@@ -199,7 +199,8 @@ extension CacheWriter {
   ) throws -> OutboxLane.Outcome? {
     guard let view else { return .rejection(code: OutboxRow.notAMember) }
     if row.kind == .read {
-      return try reader.unreadCount(view) > 0 ? .wait(until: now + ReadMark.waitMilliseconds) : nil
+      let isUnread = try reader.unreadCount(view) > 0 || reader.isLastMessageUncounted(view)
+      return isUnread ? .wait(until: now + ReadMark.waitMilliseconds) : nil
     }
     do {
       try reader.checkRights(

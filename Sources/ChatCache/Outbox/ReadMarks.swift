@@ -1,4 +1,5 @@
 import ChatModel
+import JSON
 import SQLite
 
 /// How far a user has read a channel. Marking it as read changes this at once, also offline; an outbox row
@@ -19,10 +20,10 @@ package struct ReadMark: Sendable {
 }
 
 extension CacheWriter {
-  /// Marks everything that is stored of the channel as read by the user.
+  /// Marks everything as read that the user's counts include: what is stored of the channel, its last
+  /// message, and what the chat server counted.
   func markRead(_ view: ChannelView) throws {
-    let newest = try reader.newestShown(in: view)
-    let readAt = newest?.createdAt ?? 0
+    let readAt = try reader.newestKnownAt(in: view)
     let changed = try db.run(
       """
       UPDATE membership
@@ -66,6 +67,34 @@ extension CacheReader {
   /// How many messages of the channel the user has not read.
   func unreadCount(_ view: ChannelView) throws -> Int64 { try readMark(of: view)?.unread ?? 0 }
 
+  /// Whether the channel's last message is unread, but not stored, so that no count includes it yet.
+  func isLastMessageUncounted(_ view: ChannelView) throws -> Bool {
+    try db.first(
+      """
+      SELECT c.last_message, u.user_id
+      FROM membership AS m
+      JOIN channel AS c ON c.id = m.channel
+      JOIN user AS u ON u.id = m.user
+      WHERE m.user = ?1
+        AND m.channel = ?2
+        AND c.last_message_at > m.last_read_at
+        AND c.last_message_at >= m.floor_at
+        AND NOT EXISTS (
+          SELECT 1
+          FROM message AS x
+          WHERE x.channel = c.id AND x.message_id = c.last_message_id
+        )
+      """
+    ) {
+      $0.bind(1, view.user.rawValue)
+      $0.bind(2, view.channel.rawValue)
+    } _: { row in
+      try JSONParser.parse(row.bytes(0)) {
+        $0["is_silent"]?.bool != true && $0["sender"]?["user_id"]?.string != row.string(1)
+      }
+    } ?? false
+  }
+
   /// How far the user has read, including marks that are not sent yet.
   package func readMark(of view: ChannelView) throws -> ReadMark? {
     try db.first(
@@ -94,8 +123,23 @@ extension CacheReader {
     }
   }
 
-  /// The position of the newest stored message that the user may see.
-  fileprivate func newestShown(in view: ChannelView) throws -> Position? {
-    try newestPosition(in: view.channel).flatMap { $0.createdAt >= view.floorAt ? $0 : nil }
+  /// The time of the newest message that the user may see and that Perch knows of; 0 without one.
+  fileprivate func newestKnownAt(in view: ChannelView) throws -> Int64 {
+    let stored = try newestPosition(in: view.channel)?.createdAt ?? 0
+    let known = try db.first(
+      """
+      SELECT max(m.counted_at, coalesce(c.last_message_at, 0))
+      FROM membership AS m
+      JOIN channel AS c ON c.id = m.channel
+      WHERE m.user = ?1 AND m.channel = ?2
+      """
+    ) {
+      $0.bind(1, view.user.rawValue)
+      $0.bind(2, view.channel.rawValue)
+    } _: {
+      $0.int64(0)
+    }
+    let newest = max(stored, known ?? 0)
+    return newest >= view.floorAt ? newest : 0
   }
 }
