@@ -123,11 +123,16 @@ extension CacheWriter {
   func write(_ row: SegmentRow, of channel: ChannelKey) throws {
     try db.run(
       """
-      INSERT OR REPLACE INTO segment (
+      INSERT INTO segment (
         channel, lo_at, lo_id, hi_at, hi_id, kind, id, reason, state, estimated_missing, confirmed_at,
         generation, is_unverified
       )
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+      ON CONFLICT (channel, lo_at, lo_id) DO UPDATE
+      SET hi_at = excluded.hi_at, hi_id = excluded.hi_id, kind = excluded.kind, id = excluded.id,
+        reason = excluded.reason, state = excluded.state, estimated_missing = excluded.estimated_missing,
+        confirmed_at = excluded.confirmed_at, generation = excluded.generation,
+        is_unverified = excluded.is_unverified
       """
     ) {
       $0.bind(1, channel.rawValue)

@@ -100,6 +100,12 @@ private struct SelfCheck {
     }
     // Last, because the repairs before it change the counts.
     report.add(try lookAtCounts(heal))
+    report.add(
+      try look(heal) {
+        try $0.wrongSegmentCounts()
+      } heal: {
+        try $0.recountSegments()
+      })
   }
 
   /// The report about the file, also if damage ends its check.

@@ -65,6 +65,7 @@ enum Migration {
     Step(version: 28, scripts: [PackageResources.v028_first_version_sql]),
     Step(version: 29, scripts: [PackageResources.v029_new_messages_sql]),
     Step(version: 30, scripts: [PackageResources.v030_event_by_channel_sql]),
+    Step(version: 31, scripts: [PackageResources.v031_segment_count_sql]),
   ]
 
   static var newest: Int64 { steps.last!.version }

@@ -21,7 +21,7 @@ package struct Configuration: Sendable {
   package var distrustsLibrary = false
   /// How many of the parked requests that a change wakes together go on in each worker, before the worker
   /// looks for other requests.
-  package var wokenAtOnce = 256
+  package var wokenAtOnce = 64
   /// Turns a problem into the response; replaced where a contract has another envelope.
   package var renderProblem: @Sendable (Problem, _ requestID: String) -> Response = { problem, id in
     problem.response(requestID: id)

@@ -158,6 +158,8 @@ struct Damage: Sendable, CustomTestStringConvertible {
       "channels and messages of a user miscounted", .counts,
       "UPDATE cached_count SET messages = messages + 1 WHERE user = 1"),
     Damage(
+      "a wrong number of newest ends", .counts, "UPDATE segment_count SET segments = 9 WHERE kind = 2"),
+    Damage(
       "an event of no known kind", .event,
       "UPDATE event SET kind = 99 WHERE seq = (SELECT min(seq) FROM event)"),
   ]
