@@ -22,7 +22,7 @@ struct Bench {
     }
     if words.first == "serve-feed" { return FeedServer.run(Array(words.dropFirst())) }
     if words.first == "serve-lists" { return FeedServer.run(Array(words.dropFirst()), .lists) }
-    let chosen = Row.all.filter { words.isEmpty || words.contains($0.name) }
+    let chosen = Row.all.filter { words.isEmpty ? !$0.isLong : words.contains($0.name) }
     guard !chosen.isEmpty else {
       print("no such row; there are: \(Row.all.map(\.name).joined(separator: " "))")
       return 2

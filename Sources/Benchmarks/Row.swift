@@ -2,12 +2,14 @@
 struct Row: Sendable {
   let name: String
   let work: String
+  /// Whether the row is measured only if it is named, because it takes much time and disk.
+  var isLong = false
   let measure: @Sendable (Bench) throws -> [Figure]
 
   static let all: [Row] = [
     .statement, .page, .notModified, .service, .ingest, .depth, .fanOut, .feed, .arrival, .firstSync,
     .firstMillion, .held, .origin, .eviction, .largeCache, .streams, .crowd, .border,
-    .manyChannels, .startWithChannels, .turn, .lists, .room, .clear,
+    .manyChannels, .startWithChannels, .turn, .lists, .room, .clear, .hugeCache,
   ]
 }
 

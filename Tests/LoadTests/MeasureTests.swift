@@ -49,7 +49,8 @@ struct MeasureTests {
     #expect(fromServer.count == 1 && fromServer.percentiles([100]) == [4])
   }
 
-  @Test("the report has a row of the channel beside the others only if something was sent into it")
+  @Test(
+    "the report has a row of the channel beside the others if something is sent into it, accepted or not")
   func beside() {
     var report = LoadReport()
     report.untilLast.sent.add(nanoseconds: 80_000_000)
@@ -59,6 +60,8 @@ struct MeasureTests {
     }
     #expect(row("to the last poll") == ["1", "80.0", "80.0", "80.0", "80.0"])
     #expect(!report.text.contains("beside"))
+    report.hasBeside = true
+    #expect(row("accepted beside") == ["0", "–", "–", "–", "–"])
     report.seconds[0].beside.add(nanoseconds: 5_000_000)
     report.seconds[1].beside.add(nanoseconds: 25_000_000)
     #expect(row("accepted beside") == ["2", "5.0", "25.0", "25.0", "25.0"])

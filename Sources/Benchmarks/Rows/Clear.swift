@@ -50,8 +50,7 @@ extension Row {
 
 /// A cache in which much is cleared while another thread writes.
 private final class BesideClear {
-  /// How long the other thread's writes took, and how long all took.
-  struct Run { var p99: Double, longest: Double, seconds: Double }
+  typealias Run = FilledCache.Writes
 
   private let filled: FilledCache
 
@@ -93,9 +92,23 @@ private final class BesideClear {
     }
   }
 
-  /// Clears with `body`, and writes until all is deleted.
   func clear(_ body: @escaping @Sendable (CacheWriter) throws -> Void) throws -> Run {
-    let cache = filled.cache
+    try filled.clear(body)
+  }
+
+  func wait(seconds: Double) throws -> Run {
+    let end = Clock.system.monotonicNanoseconds() + UInt64(seconds * 1e9)
+    return try filled.writes(while: { Clock.system.monotonicNanoseconds() < end })
+  }
+}
+
+extension FilledCache {
+  /// How long small writes took, ms, and how long all took.
+  struct Writes { var p99: Double, longest: Double, seconds: Double }
+
+  /// Clears with `body`, and writes until all is deleted.
+  func clear(_ body: @escaping @Sendable (CacheWriter) throws -> Void) throws -> Writes {
+    let cache = cache
     let failure = Guarded<(any Error)?>(nil)
     let isOver = Guarded(false)
     let end = { @Sendable in isOver.withLock { $0 = true } }
@@ -103,31 +116,26 @@ private final class BesideClear {
       if case .failure(let error) = result { failure.withLock { $0 = error } }
       if cache.areClearedRowsDeleted(else: end) { end() }
     }
-    let run = try write(while: { !isOver.withLock { $0 } })
+    let run = try writes(while: { !isOver.withLock { $0 } })
     if let error = failure.withLock({ $0 }) { throw error }
     return run
   }
 
-  func wait(seconds: Double) throws -> Run {
-    let end = Clock.system.monotonicNanoseconds() + UInt64(seconds * 1e9)
-    return try write(while: { Clock.system.monotonicNanoseconds() < end })
-  }
-
   /// A small write every 2 ms.
-  private func write(while goesOn: () -> Bool) throws -> Run {
+  func writes(while goesOn: () -> Bool) throws -> Writes {
     let began = Clock.system.monotonicNanoseconds()
     var times: [Double] = []
     repeat {
       let start = Clock.system.monotonicNanoseconds()
       let isFirst = times.count % 2 == 0
-      try filled.cache.blocking.accept {
+      try cache.blocking.accept {
         isFirst ? try $0.acknowledge(UserID("writer")) : try $0.stop(UserID("writer"))
       }
       times.append(Double(Clock.system.monotonicNanoseconds() - start) / 1e6)
       Thread.rest(nanoseconds: 2_000_000)
     } while goesOn()
     times.sort()
-    return Run(
+    return Writes(
       p99: times[times.count * 99 / 100], longest: times.last ?? 0,
       seconds: Double(Clock.system.monotonicNanoseconds() - began) / 1e9)
   }

@@ -15,6 +15,7 @@ extension Row {
       for user in ["many", "few"] {
         times["page " + user, default: []].append(try lists.microseconds(of: user, lists.readPage))
         times["unread " + user, default: []].append(try lists.microseconds(of: user, lists.readTotals))
+        times["news " + user, default: []].append(try lists.microsecondsAfterMessages(of: user))
       }
     }
     func figure(_ title: String, _ key: String, _ goal: Figure.Goal) -> Figure {
@@ -25,6 +26,7 @@ extension Row {
     return [
       figure("first page of the list", "page", .atMost(1.5)),
       figure("unread totals", "unread", .atMost(2)),
+      figure("unread totals after a message in a crowded channel", "news", .atMost(2)),
     ]
   }
 
@@ -74,6 +76,8 @@ extension Row {
 private final class CrowdedLists {
   private let filled: FilledCache
   private let cache: Cache
+  /// The number of the last new message.
+  private var number = 1_000_000
 
   init() throws {
     filled = try FilledCache(channels: 1, disk: true)
@@ -92,6 +96,20 @@ private final class CrowdedLists {
     let began = Clock.system.monotonicNanoseconds()
     for _ in 0..<200 { try body(UserID(user)) }
     return Double(Clock.system.monotonicNanoseconds() - began) / 200 / 1000
+  }
+
+  /// The mean time of the first question for the totals after a new message in a crowded channel, of 40.
+  func microsecondsAfterMessages(of user: String) throws -> Double {
+    var sum: UInt64 = 0
+    for _ in 0..<40 {
+      number += 1
+      let (message, url) = (FilledCache.message(number), ChannelURL("\(user)-0"))
+      try cache.blocking.write { try $0.store(message, in: url, .messageReceived) }
+      let began = Clock.system.monotonicNanoseconds()
+      try readTotals(UserID(user))
+      sum += Clock.system.monotonicNanoseconds() - began
+    }
+    return Double(sum) / 40 / 1000
   }
 
   func readPage(_ user: UserID) throws {

@@ -45,6 +45,7 @@ enum IntegrityRoute {
     json.field("channels", report.channels)
     json.field("started_at", report.startedAt)
     json.field("duration_ms", report.milliseconds)
+    json.field("longest_snapshot_ms", report.longestSnapshot)
     json.name("findings")
     json.beginArray()
     for finding in report.findings {

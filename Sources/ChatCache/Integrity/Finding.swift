@@ -72,6 +72,9 @@ package struct CheckReport: Sendable, Equatable {
   package let startedAt: Int64
   /// How long it took, ms.
   package internal(set) var milliseconds: Int64 = 0
+  /// How long its longest snapshot of the database was held, ms. Meanwhile the write-ahead log cannot begin
+  /// anew.
+  package internal(set) var longestSnapshot: Int64 = 0
 
   init(startedAt: Int64) { self.startedAt = startedAt }
 

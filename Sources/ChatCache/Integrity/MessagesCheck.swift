@@ -7,7 +7,7 @@ import SQLite
 /// not grow meanwhile.
 struct MessagesCheck {
   /// The most messages that are checked in one snapshot.
-  static let mostAtOnce = 50_000
+  static let mostAtOnce = 10_000
 
   /// The values of the channel's row that its messages are compared with.
   struct Counted: Equatable {

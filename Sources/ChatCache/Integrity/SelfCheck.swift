@@ -56,6 +56,7 @@ private struct SelfCheck {
   let read: ((CacheReader) throws -> Void) throws -> Void
   /// Nil: nothing is repaired.
   let write: ((@escaping @Sendable (CacheWriter) throws -> Void) throws -> Void)?
+  private let longestSnapshot = Guarded<UInt64>(0)
 
   func run() throws -> CheckReport {
     var report = CheckReport(startedAt: clock.wallMilliseconds())
@@ -72,6 +73,7 @@ private struct SelfCheck {
     let complaints = Set(left.findings.map(\.detail))
     report.add(file.findings.map { complaints.contains($0.detail) ? $0 : $0.healed })
     report.milliseconds = Int64((clock.monotonicNanoseconds() - start) / 1_000_000)
+    report.longestSnapshot = Int64(longestSnapshot.withLock { $0 } / 1_000_000)
     return report
   }
 
@@ -223,6 +225,8 @@ private struct SelfCheck {
 
   private func value<Result>(_ body: (CacheReader) throws -> Result) throws -> Result? {
     var result: Result?
+    let began = clock.monotonicNanoseconds()
+    defer { longestSnapshot.withLock { $0 = max($0, clock.monotonicNanoseconds() - began) } }
     try read { result = try body($0) }
     return result
   }

@@ -6,6 +6,8 @@ package struct LoadReport: Sendable {
   package var seconds: [Second] = []
   /// How many of the first seconds are left out of what is summed up, while views are being opened.
   package var warmUp = 0
+  /// Whether messages are sent into a channel beside the others.
+  package var hasBeside = false
   /// Errors by what failed, such as `send 503`.
   package var errors: [String: Int] = [:]
   /// The deliveries that did not come: each message and the user who was not told.
@@ -38,8 +40,8 @@ package struct LoadReport: Sendable {
       ("pages", all(\.pages)),
     ]
     for row in rows { lines.append(LoadReport.row(row.name, LoadReport.cells(row.samples))) }
+    if hasBeside { lines.append(LoadReport.row("accepted beside", LoadReport.cells(beside))) }
     if let share = beside.percent(within: 20) {
-      lines.append(LoadReport.row("accepted beside", LoadReport.cells(beside)))
       lines += ["", "sends beside that were accepted within 20 ms: \(LoadReport.shown(share)) %"]
     }
     lines += ["", plot("delivered, p99 each second, ms") { $0.delivered.percentiles([99])?[0] ?? 0 }]

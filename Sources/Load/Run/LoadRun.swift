@@ -62,9 +62,13 @@ package final class LoadRun {
       try each(1, "channel beside them") { [self] in makeBeside($0, $1) }
     }
     try each(plan.users, "users connected") { [self] in connect($0, $1) }
+    if settings.besidePerSecond > 0 {
+      try each(plan.besideMembers, "members of the channel beside them") { [self] in findBeside($0, $1) }
+    }
     try each(plan.parked, "views followed") { [self] in follow($0, $1) }
     report.errors = [:]
     report.warmUp = settings.warmUp
+    report.hasBeside = settings.besidePerSecond > 0
     sendAndRead()
     let seconds = max(0, report.seconds.count - settings.warmUp)
     awaitLast()
@@ -173,6 +177,13 @@ package final class LoadRun {
     service.send(Request(method: "PUT", path: "/v1/connection", headers: headers)) { [self] in
       then(failed($0, $1))
     }
+  }
+
+  /// Waits until the service knows that the user is in the channel beside the others.
+  private func findBeside(_ member: Int, _ then: @escaping (Failed?) -> Void) {
+    let plan = settings.plan
+    let (path, headers) = ("/v1/channels/\(plan.besideURL)", settings.headers(plan.userID(member)))
+    service.send(Request(method: "GET", path: path, headers: headers)) { [self] in then(failed($0, $1)) }
   }
 
   private func follow(_ number: Int, _ then: @escaping (Failed?) -> Void) {

@@ -8,7 +8,7 @@ import Testing
 
 /// Random clients of chats and lists: they poll, lose answers, come back with the cursor before, load older
 /// pages, while messages come, change and go, members leave and come back, floors rise and the service
-/// restarts.
+/// restarts with another border of crowded channels.
 @Suite struct CollectionModelTests {
   /// A client: the rows it shows, and the events it may get.
   private struct Client {
@@ -135,7 +135,7 @@ import Testing
     arguments: 0..<16)
   func converges(seed: Int) throws {
     var random = SeededRandom(seed: UInt64(seed))
-    let world = try CollectionWorld()
+    let world = try CollectionWorld(mostChangedMembers: Self.border(seed))
     defer { world.stop() }
     for user in ["alice", "bob"] {
       for channel in ["general", "random"] { try world.join(user, channel, name: channel) }
@@ -146,7 +146,7 @@ import Testing
     }
     var truth = Truth()
     for step in 0..<80 {
-      try change(world, &truth, &clients, step, &random)
+      try change(world, &truth, &clients, seed, step, &random)
       let index = Int.random(in: 0..<clients.count, using: &random)
       let context = "(seed \(seed), step \(step), \(clients[index].user) \(clients[index].name))"
       try poll(world, &clients[index], truth, context, &random)
@@ -177,9 +177,12 @@ import Testing
     return client
   }
 
+  /// With more members a channel is crowded: all are, those with two members, or none.
+  private static func border(_ start: Int) -> Int { [0, 1, 3, .max][start % 4] }
+
   /// Makes a random change.
   private func change(
-    _ world: CollectionWorld, _ truth: inout Truth, _ clients: inout [Client], _ step: Int,
+    _ world: CollectionWorld, _ truth: inout Truth, _ clients: inout [Client], _ seed: Int, _ step: Int,
     _ random: inout SeededRandom
   ) throws {
     let channel = Bool.random(using: &random) ? "general" : "random"
@@ -211,7 +214,7 @@ import Testing
       try world.join(user, channel, floor: truth.floors[membership] ?? 0, name: "named \(step)")
       if truth.join(user, channel) { allow(membership, &clients) }
     case 12 where step % 4 == 3:
-      try world.restart()
+      try world.restart(mostChangedMembers: Self.border(seed + step / 4))
       for index in clients.indices { clients[index].answered = [] }
     case 13: try answer(world, &clients, &random)
     default: break

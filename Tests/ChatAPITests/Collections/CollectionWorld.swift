@@ -25,22 +25,24 @@ final class CollectionWorld {
 
   init(
     settings: Collections.Settings = Collections.Settings(), retention: Retention = Retention(),
-    gate: Gate = Gate(.named), clock: Clock = .system, policy: OutboxPolicy = OutboxPolicy()
+    gate: Gate = Gate(.named), clock: Clock = .system, policy: OutboxPolicy = OutboxPolicy(),
+    mostChangedMembers: Int = Cache.Configuration.mostChangedMembers
   ) throws {
     self.gate = gate
     self.policy = policy
     self.clock = clock
     directory = TestFolder.make("collections")
     (cache, collections, server) = try Self.start(
-      directory, syncRequests, settings, retention, gate, clock, policy)
+      directory, syncRequests, settings, retention, gate, clock, policy, mostChangedMembers)
   }
 
   private static func start(
     _ directory: String, _ syncRequests: ScriptedSync, _ settings: Collections.Settings,
-    _ retention: Retention, _ gate: Gate, _ clock: Clock, _ policy: OutboxPolicy
+    _ retention: Retention, _ gate: Gate, _ clock: Clock, _ policy: OutboxPolicy, _ mostChangedMembers: Int
   ) throws -> (Cache, Collections, Server) {
     var configuration = Cache.Configuration(directory: directory, clock: clock)
     configuration.retention = retention
+    configuration.mostChangedMembers = mostChangedMembers
     let cache = try Cache(configuration)
     let collections = Collections(cache: cache, syncRequests: syncRequests, settings: settings)
     try collections.start()
@@ -54,11 +56,14 @@ final class CollectionWorld {
   }
 
   /// Stops the service and starts another one over the same data, with another gate if one is given.
-  func restart(gate other: Gate? = nil) throws {
+  /// `mostChangedMembers`: with more members a channel is crowded.
+  func restart(
+    gate other: Gate? = nil, mostChangedMembers: Int = Cache.Configuration.mostChangedMembers
+  ) throws {
     stop()
     if let other { gate = other }
     (cache, collections, server) = try Self.start(
-      directory, syncRequests, Collections.Settings(), Retention(), gate, clock, policy)
+      directory, syncRequests, Collections.Settings(), Retention(), gate, clock, policy, mostChangedMembers)
   }
 
   func stop() {
