@@ -1,3 +1,4 @@
+import ChatCache
 import ChatModel
 import Testing
 
@@ -47,6 +48,33 @@ import Testing
       plan.ended(poll, .changed([], hasMore: false), now: now + 4)
       #expect(plan.users[alice]?.isCatchingUp == false)
     }
+  }
+
+  @Test("B42: after a lost link read marks wait until the upstream has told what is new; messages do not")
+  func readMarks() {
+    var (plan, now) = settled()
+    let lane = OutboxLaneName(user: alice, channel: ChannelURL("c0"))
+    #expect(plan.mayMarkRead(lane))
+    #expect(!plan.mayMarkRead(OutboxLaneName(user: UserID("bob"), channel: lane.channel)))
+    now += 1_000
+    lose(&plan, now: now)
+    plan.met(nil, now: now)
+    #expect(!plan.mayMarkRead(lane))
+    // The token is too old: all channels are listed, and only then the changes are asked for.
+    #expect(plan.next(now: now + 1).contains(.channelChanges(alice)))
+    plan.ended(.channelChanges(alice), .tokenLost, now: now + 2)
+    #expect(plan.users[alice]?.sendGate == .max && !plan.mayMarkRead(lane))
+    for step in Int64(3)..<50 {
+      for job in plan.next(now: now + step) {
+        if case .list = job {
+          #expect(!plan.mayMarkRead(lane))
+          plan.ended(job, .listed(next: nil, channels: []), now: now + step)
+        } else {
+          plan.ended(job, PlanRun.usual(job), now: now + step)
+        }
+      }
+    }
+    #expect(plan.mayMarkRead(lane))
   }
 
   @Test("B1, B11: without a changelog a lost link is followed by a listing of all channels")

@@ -455,7 +455,7 @@ final class MemoryStore: SyncStore {
   // The store has only the unsent rows that a test scripts: sending is tested over the real cache.
   func recoverOutbox() async throws -> [(lane: OutboxLaneName, wait: Int64)] { [] }
   func advance(
-    _ lane: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool, isLinkBack: Bool,
+    _ lane: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool, mayMarkRead: Bool, isLinkBack: Bool,
     among sends: Int, _ policy: OutboxPolicy, random: UInt64
   ) async throws -> LaneProgress { try advances.withLock { $0 }?(ended) ?? LaneProgress() }
   func keepUpOutbox() async throws -> Int64? { nil }

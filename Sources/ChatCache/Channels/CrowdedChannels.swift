@@ -58,20 +58,21 @@ extension CacheReader {
   /// The most memberships with a `sort_at` below zero that are walked to find a user's crowded channels.
   static let mostBelowZero = 1000
 
-  /// Whether more than `most` of the user's memberships have a `sort_at` below zero: those in crowded
-  /// channels, and those in channels without a message. The user's crowded channels are then found among all
-  /// crowded channels.
-  func hasManyBelowZero(_ user: UserKey, _ most: Int) throws -> Bool {
+  /// Whether more than `most` of the user's memberships have a `sort_at` below zero and above `least`: those
+  /// in crowded channels, and those in channels without a message. The user's crowded channels are then found
+  /// among all crowded channels.
+  func hasManyBelowZero(_ user: UserKey, _ most: Int, above least: Int64 = .min) throws -> Bool {
     try db.first(
       """
       SELECT 1
       FROM membership INDEXED BY membership_by_last_message
-      WHERE user = ?1 AND sort_at < 0
+      WHERE user = ?1 AND sort_at < 0 AND sort_at > ?3
       LIMIT 1 OFFSET ?2
       """
     ) {
       $0.bind(1, user.rawValue)
       $0.bind(2, most)
+      $0.bind(3, least)
     } _: { _ in
       true
     } ?? false

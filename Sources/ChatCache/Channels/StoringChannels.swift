@@ -35,7 +35,7 @@ extension CacheWriter {
   ) throws -> ChannelActivity {
     var record = record
     let lastMessage = record.lastMessage
-    let aheadTo = try messageAhead(record)
+    let aheadTo = try messageAhead(record, of: key)
     if aheadTo != nil { record.lastMessage = .absent }
     let channel = try storeShared(record, origin)
     // If no user of this cache is in the channel any more, its data will be deleted.
@@ -61,10 +61,11 @@ extension CacheWriter {
   /// Each member's own poll sees new messages before the worker has listed them, which it then does at once.
   /// Stored from the poll, they would be told to all members twice: as the channel's last message, and as
   /// messages. The member's own counts are stored as they came: only the upstream knows them.
-  private func messageAhead(_ record: ChannelRecord) throws -> Int64? {
+  /// A user's read mark that waits to be sent has to know of the new message at once.
+  private func messageAhead(_ record: ChannelRecord, of user: UserKey) throws -> Int64? {
     guard case .message(let message) = record.lastMessage,
       let channel = try reader.channelKey(of: record.url), try reader.isCrowded(channel),
-      try reader.hasViews(channel),
+      try reader.hasViews(channel), try !reader.hasPendingRead(of: user, in: channel),
       let listedTo = try reader.coverage(of: channel).newestKnown, message.position > listedTo
     else { return nil }
     return message.createdAt

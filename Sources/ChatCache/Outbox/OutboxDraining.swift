@@ -88,10 +88,10 @@ extension CacheWriter {
   /// Stores how the lane's last job ended, and begins the next one if one is due.
   ///
   /// `isLinkBack`: the upstream can be reached again, so rows no longer wait for the link. `mayBegin` false:
-  /// no job may begin now.
+  /// no job may begin now. `mayMarkRead` false: no read mark may, because nobody has asked yet what is new.
   package func advance(
-    _ name: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool = true, isLinkBack: Bool = false,
-    _ policy: OutboxPolicy, random: UInt64
+    _ name: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool = true, mayMarkRead: Bool = true,
+    isLinkBack: Bool = false, _ policy: OutboxPolicy, random: UInt64
   ) throws -> LaneProgress {
     guard let user = try reader.userKey(of: name.user) else { return LaneProgress() }
     let laneKey = OutboxLaneKey(user: user, channel: name.channel)
@@ -111,7 +111,9 @@ extension CacheWriter {
     let view = try reader.view(of: name.channel, for: user)
     // Before all of the user's channels are listed nobody knows whether the user is a member.
     let isListed = try view != nil || reader.isSynced(user) && !reader.isBeingCleared()
-    if mayBegin, isListed { progress.begun = try begin(laneKey, name, lane, view, moment, policy, random) }
+    if mayBegin, isListed {
+      progress.begun = try begin(laneKey, name, lane, view, moment, mayMarkRead, policy, random)
+    }
     try releaseWithheld(in: laneKey)
     if progress.begun == nil, let next = try reader.laneStep(laneKey, now: moment).nextSendAt {
       let least = mayBegin && !isListed ? Self.unlistedWait : 0
@@ -156,7 +158,7 @@ extension CacheWriter {
 
   private func begin(
     _ laneKey: OutboxLaneKey, _ name: OutboxLaneName, _ lane: OutboxLane, _ view: ChannelView?,
-    _ moment: Int64, _ policy: OutboxPolicy, _ random: UInt64
+    _ moment: Int64, _ mayMarkRead: Bool, _ policy: OutboxPolicy, _ random: UInt64
   ) throws -> OutboxJob? {
     let newest = try view.flatMap { try reader.newestKnown(in: $0.channel) } ?? .start
     var begun: (row: OutboxRow, job: OutboxLane.Job)?
@@ -167,7 +169,7 @@ extension CacheWriter {
         guard let due = lane.jobs(now: now).first(where: { $0.job != .upload }),
           let row = lane.row(due.row)
         else { return [] }
-        let refusal = due.job == .send ? try refusal(of: row, view, name.user) : nil
+        let refusal = due.job == .send ? try refusal(of: row, view, name.user, mayMarkRead) : nil
         guard lane.dispatch(due.row, due.job, now: now, newest: newest, policy: policy) else { return [] }
         guard let refusal else {
           begun = (row, due.job)
@@ -189,16 +191,17 @@ extension CacheWriter {
     return job
   }
 
-  /// How long a row waits while the user's channels are listed (ms).
+  /// How long a row waits while the user's channels are listed, and a read mark for what is new (ms).
   private static let unlistedWait: Int64 = 1_000
 
   /// The reason not to send an accepted row now. The user may have lost the right to send (B67). A read mark
   /// waits while a newer message is unread.
   private func refusal(
-    of row: OutboxRow, _ view: ChannelView?, _ user: UserID
+    of row: OutboxRow, _ view: ChannelView?, _ user: UserID, _ mayMarkRead: Bool
   ) throws -> OutboxLane.Outcome? {
     guard let view else { return .rejection(code: OutboxRow.notAMember) }
     if row.kind == .read {
+      guard mayMarkRead else { return .wait(until: now + Self.unlistedWait) }
       let isUnread = try reader.unreadCount(view) > 0 || reader.isLastMessageUncounted(view)
       return isUnread ? .wait(until: now + ReadMark.waitMilliseconds) : nil
     }

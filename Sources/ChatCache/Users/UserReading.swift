@@ -74,7 +74,7 @@ extension CacheReader {
   /// The counts of the user's crowded channels whose last message is below the user's floor.
   private func unreadWithoutFollowing(_ user: UserKey, most: Int) throws -> [CrowdedCount] {
     let sql: StaticString =
-      if try hasManyBelowZero(user, most) {
+      if try hasManyBelowZero(user, most, above: ChannelColumns.follows) {
         """
         SELECT m.unread, m.mentions, n.unread, n.mentions
         FROM channel AS c INDEXED BY channel_crowded

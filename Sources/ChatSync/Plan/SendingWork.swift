@@ -62,6 +62,13 @@ extension Plan {
     return channels[lane.channel]?.sendGate ?? .max <= now ? .channel : nil
   }
 
+  /// Whether the lane's read marks may be sent. The upstream's call marks everything as read, so since the
+  /// link came back the upstream must have told what is new for the user, and in the channel if it is open.
+  func mayMarkRead(_ lane: OutboxLaneName) -> Bool {
+    guard let user = users[lane.user], !user.isCatchingUp else { return false }
+    return channels[lane.channel].map { !$0.isCatchingUp || !$0.isOpen || $0.isOfNobody } ?? true
+  }
+
   mutating func startedSending(_ lane: OutboxLaneName) { lanes[lane]?.isBusy = true }
 
   mutating func endedSending(_ lane: OutboxLaneName, _ outcome: Outcome, now: Int64) {

@@ -278,12 +278,13 @@ extension CacheStore {
   }
   /// Ends a job, begins the next one.
   package func advance(
-    _ lane: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool, isLinkBack: Bool,
+    _ lane: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool, mayMarkRead: Bool, isLinkBack: Bool,
     among sends: Int, _ policy: OutboxPolicy, random: UInt64
   ) async throws -> LaneProgress {
     try await write(sends: sends) {
       try $0.advance(
-        lane, after: ended, mayBegin: mayBegin, isLinkBack: isLinkBack, policy, random: random)
+        lane, after: ended, mayBegin: mayBegin, mayMarkRead: mayMarkRead, isLinkBack: isLinkBack, policy,
+        random: random)
     }
   }
   /// Ends an upload, begins the next one.

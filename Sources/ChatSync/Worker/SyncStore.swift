@@ -170,9 +170,10 @@ package protocol SyncStore: Sendable {
   /// lanes with waiting rows, and the ms until their next try.
   func recoverOutbox() async throws -> [(lane: OutboxLaneName, wait: Int64)]
   /// Stores how the lane's last job ended, and begins the next one if one is due. The start is durable when
-  /// this returns. `sends`: how many lanes are sending now; their commits may share a batch.
+  /// this returns. `mayMarkRead` false: read marks wait. `sends`: how many lanes are sending now; their
+  /// commits may share a batch.
   func advance(
-    _ lane: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool, isLinkBack: Bool,
+    _ lane: OutboxLaneName, after ended: EndedOutboxJob?, mayBegin: Bool, mayMarkRead: Bool, isLinkBack: Bool,
     among sends: Int, _ policy: OutboxPolicy, random: UInt64
   ) async throws -> LaneProgress
   /// Stores how the lane's last upload ended, and begins the next one if one is due. The start is durable

@@ -70,8 +70,8 @@ extension SyncWorker {
     let isLinkBack = plan.takeLinkBack(lane)
     do {
       let progress = try await store.advance(
-        lane, after: ended, mayBegin: mayBegin, isLinkBack: isLinkBack, among: plan.sends, outboxPolicy,
-        random: random.next())
+        lane, after: ended, mayBegin: mayBegin, mayMarkRead: plan.mayMarkRead(lane), isLinkBack: isLinkBack,
+        among: plan.sends, outboxPolicy, random: random.next())
       if let ended { sendingCounts.count(ended.job.job, progress.taken ?? ended.outcome) }
       return progress
     } catch {

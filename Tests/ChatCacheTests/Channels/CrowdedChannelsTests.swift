@@ -52,6 +52,19 @@ import Testing
     #expect(try channel.cache.unread(of: Self.members[0]).messages == 1)
   }
 
+  @Test("B68: totals walk no crowded channels that the user follows: these are kept by themselves")
+  func walkedChannels() throws {
+    let channel = try ChannelWithMessages(mostChangedMembers: 10)
+    defer { channel.cache.close() }
+    try Self.admit(Self.members, to: channel)
+    _ = try Self.changedRows(1, in: channel)
+    try channel.cache.read { reader in
+      let user = try #require(try reader.userKey(of: Self.members[0]))
+      #expect(try reader.hasManyBelowZero(user, 0))
+      #expect(try !reader.hasManyBelowZero(user, 0, above: ChannelColumns.follows))
+    }
+  }
+
   @Test("B68: totals that were kept are counted anew where the log does not tell what changed since")
   func trimmedLog() throws {
     let channel = try ChannelWithMessages(mostChangedMembers: 10)

@@ -145,23 +145,60 @@ import Testing
     #expect(try world.isSent)
   }
 
-  @Test("B42: a mark covers the last message that the channel shows, and waits for no own or silent one")
+  @Test("B42: where a crowded channel has an open view, a member's mark waits for what the member's poll saw")
+  func crowdedAndOpen() throws {
+    let world = try World(isCrowded: true)
+    defer { world.cache.close() }
+    try world.base.listNewest((Int64(1)...3).map { World.message($0) }, limit: 3)
+    try world.cache.write { writer in
+      try writer.db.execute(
+        """
+        INSERT INTO collection (id, user, kind, channel, query, loaded, opened_at, accessed_at)
+        SELECT 'view', 2, 'messages', id, CAST('{}' AS BLOB), CAST('{}' AS BLOB), 0, 0 FROM channel
+        """)
+    }
+    try world.markRead("r1")
+    try world.refresh(unread: 5, last: World.message(5))
+    #expect(try !world.isSent)
+  }
+
+  @Test("B42: a mark covers the last message that the channel shows")
   func lastMessageCovered() throws {
     let world = try World(isCrowded: false)
     defer { world.cache.close() }
     try world.refresh(unread: 5, last: World.message(5))
     try world.markRead("r1")
     #expect(try world.isSent)
-    for (name, last) in [
-      ("r2", World.message(6, from: "alice")), ("r3", World.message(7, isSilent: true)),
-    ] {
-      let next = try World(isCrowded: false)
-      defer { next.cache.close() }
-      try next.arrive(1...3)
-      try next.markRead(name)
-      try next.refresh(unread: 0, last: last)
-      #expect(try next.isSent)
+  }
+
+  @Test("B42: what comes before an own or silent last message may be unread, so the mark waits for it")
+  func ownOrSilentLastMessage() throws {
+    for last in [World.message(6, from: "alice"), World.message(6, isSilent: true)] {
+      let world = try World(isCrowded: false)
+      defer { world.cache.close() }
+      try world.arrive(1...3)
+      try world.markRead("r1")
+      try world.refresh(unread: 2, last: last)
+      #expect(try !world.isSent)
+      let url = world.base.url
+      try world.cache.write { try $0.store(last, in: url, .messageReceived) }
+      #expect(try world.unread == 0)
+      #expect(try world.isSent)
     }
+  }
+
+  @Test("B42: a mark waits a second while nobody has asked yet what is new since the link came back")
+  func notCaughtUp() throws {
+    let world = try World(isCrowded: false)
+    defer { world.cache.close() }
+    try world.arrive(1...3)
+    try world.markRead("r1")
+    let name = OutboxLaneName(user: world.base.alice, channel: world.base.url)
+    let progress = try world.cache.accept {
+      try $0.advance(name, after: nil, mayMarkRead: false, OutboxPolicy(), random: 500)
+    }
+    #expect(progress.begun == nil && progress.nextTryIn == 1_000)
+    #expect(try world.isSent)
   }
 
   @Test("B42 B58: a mark that is made after a clear covers what was counted before")
