@@ -81,15 +81,16 @@ extension Cache {
 }
 
 extension CacheReader {
-  /// The most events after which the counts are brought up to date rather than computed anew.
-  private static let mostEvents = 500
+  /// The most events after which the counts are brought up to date rather than computed anew: so many at
+  /// least, and for each channel with something unread as many as are read while its messages are counted.
+  private static let mostEvents: (atLeast: Int64, perChannel: Int64) = (500, 5)
 
   /// The user's counts in crowded channels. `known`: what an earlier transaction counted for the user; only
   /// the channels that changed since are counted again.
   func followedCounts(of user: UserKey, since known: FollowedCounts?) throws -> FollowedCounts {
     let last = try lastChange()
     if var known, try known.crowded == crowdedSoFar(),
-      let changed = try changedChannels(of: user, since: known.sequence, last)
+      let changed = try changedChannels(of: user, since: known, last)
     {
       for channel in changed { known.set(try followedCount(of: user, in: channel), in: channel) }
       known.reaches(last)
@@ -98,12 +99,15 @@ extension CacheReader {
     return try followedCounts(of: user, at: last)
   }
 
-  /// The channels in which something changed for the user after `sequence`; nil: that is not known, or too
-  /// much changed.
+  /// The channels in which something changed for the user after they were counted; nil: that is not known, or
+  /// too much changed.
   private func changedChannels(
-    of user: UserKey, since sequence: Int64, _ last: Int64
+    of user: UserKey, since known: FollowedCounts, _ last: Int64
   ) throws -> Set<ChannelKey>? {
-    guard sequence <= last, last - sequence <= CacheReader.mostEvents else { return nil }
+    let sequence = known.sequence
+    let most = CacheReader.mostEvents
+    let mostEvents = max(most.atLeast, Int64(known.counts.count) * most.perChannel)
+    guard sequence <= last, last - sequence <= mostEvents else { return nil }
     guard try oldestKept() <= sequence + 1 else { return nil }
     var changed: Set<ChannelKey> = []
     var rows = try db.rows("SELECT channel, user FROM event WHERE seq > ?1 AND collection IS NULL") {
