@@ -96,10 +96,7 @@ private final class BesideClear {
     try filled.clear(body)
   }
 
-  func wait(seconds: Double) throws -> Run {
-    let end = Clock.system.monotonicNanoseconds() + UInt64(seconds * 1e9)
-    return try filled.writes(while: { Clock.system.monotonicNanoseconds() < end })
-  }
+  func wait(seconds: Double) throws -> Run { try filled.writes(seconds: seconds) }
 }
 
 extension FilledCache {
@@ -119,6 +116,12 @@ extension FilledCache {
     let run = try writes(while: { !isOver.withLock { $0 } })
     if let error = failure.withLock({ $0 }) { throw error }
     return run
+  }
+
+  /// A small write every 2 ms, for so long.
+  func writes(seconds: Double) throws -> Writes {
+    let end = Clock.system.monotonicNanoseconds() + UInt64(seconds * 1e9)
+    return try writes(while: { Clock.system.monotonicNanoseconds() < end })
   }
 
   /// A small write every 2 ms.

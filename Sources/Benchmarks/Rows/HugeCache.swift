@@ -19,7 +19,7 @@ extension Row {
       theirs.append(try small.opening())
     }
     let (large, little) = (try huge.checked(), try small.checked())
-    let quiet = try small.writes(seconds: 2)
+    let quiet = try small.reopened().writes(seconds: 2)
     let cleared = try huge.reopened().clear { try $0.clear(FilledCache.url(0)) }
     func alone(_ title: String, _ unit: String, _ value: Double, _ goal: Figure.Goal? = nil) -> Figure {
       Figure(title: title, unit: unit, ours: value, peer: nil, peerName: "", goal: goal)
@@ -130,11 +130,6 @@ extension FilledCache {
     let again = try reopened()
     _ = try again.page(MessagePageQuery(limit: 30), in: FilledCache.url(7))
     return Double(Clock.system.monotonicNanoseconds() - began) / 1e6
-  }
-
-  fileprivate func writes(seconds: Double) throws -> Writes {
-    let end = Clock.system.monotonicNanoseconds() + UInt64(seconds * 1e9)
-    return try reopened().writes(while: { Clock.system.monotonicNanoseconds() < end })
   }
 
   /// Checks the cache, and writes until that is done. The cache must be sound.

@@ -191,7 +191,7 @@ extension CacheWriter {
     return job
   }
 
-  /// How long a row waits while the user's channels are listed, and a read mark for what is new (ms).
+  /// How long a row waits while the user's channels are listed (ms).
   private static let unlistedWait: Int64 = 1_000
 
   /// The reason not to send an accepted row now. The user may have lost the right to send (B67). A read mark
@@ -201,9 +201,9 @@ extension CacheWriter {
   ) throws -> OutboxLane.Outcome? {
     guard let view else { return .rejection(code: OutboxRow.notAMember) }
     if row.kind == .read {
-      guard mayMarkRead else { return .wait(until: now + Self.unlistedWait) }
-      let isUnread = try reader.unreadCount(view) > 0 || reader.isLastMessageUncounted(view)
-      return isUnread ? .wait(until: now + ReadMark.waitMilliseconds) : nil
+      let mustWait =
+        try !mayMarkRead || reader.unreadCount(view) > 0 || reader.isLastMessageUncounted(view)
+      return mustWait ? .wait(until: now + ReadMark.waitMilliseconds) : nil
     }
     do {
       try reader.checkRights(
