@@ -1,5 +1,6 @@
 import ChatCache
 import ChatModel
+import Glibc
 import Platform
 import SQLite
 import Synchronization
@@ -27,6 +28,9 @@ extension Row {
     let crowd = try BesideClear(members: 5_000, unread: 1_000)
     let crowded = try crowd.clear { try $0.clear(FilledCache.url(0)) }
     guard try crowd.messages == 0 else { throw BenchFailure(description: "messages are left") }
+    let outbox = try BesideClear(unsent: 20_000)
+    let unsent = try outbox.clear(removesUnsent: true) { try $0.clearAll(withUnsent: true) }
+    guard try outbox.unsent == 0 else { throw BenchFailure(description: "unsent rows are left") }
     let quiet = try BesideClear(messages: 100).wait(seconds: 2)
     func figures(_ title: String, _ run: BesideClear.Run) -> [Figure] {
       [
@@ -45,6 +49,7 @@ extension Row {
       + figures("600 000 messages of 300 channels are cleared with everything", rest)
       + figures("a user of 100 000 channels is forgotten", user)
       + figures("100 000 channels without messages are cleared with everything", empty)
+      + figures("20 000 unsent messages are cleared with everything", unsent)
   }
 }
 
@@ -71,6 +76,8 @@ private final class BesideClear {
     try connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -64000")
     try connection.execute(ManyChannels.sql(channels, crowded: 1, of: "many"))
     filled = try made.reopened()
+    // SQLite did not wait for the disk. The writes that are timed would wait for it instead.
+    sync()
   }
 
   /// A channel with so many members here, none of whom has read its messages.
@@ -80,6 +87,30 @@ private final class BesideClear {
     try made.store(0, count: unread, in: 0)
     filled = try made.reopened()
   }
+
+  /// So many unsent messages of 20 users.
+  init(unsent: Int) throws {
+    let made = try FilledCache(channels: 1, disk: true)
+    let users = (0..<20).map { UserID("sender-\($0)") }
+    try made.admit(users, stored: 0)
+    for first in stride(from: 0, to: unsent, by: 1000) {
+      try made.cache.blocking.accept { writer in
+        for number in first..<first + 1000 {
+          let user = users[number % users.count]
+          guard let key = try writer.reader.userKey(of: user) else { continue }
+          let text = Array(#""message":"text \(number)""#.utf8)
+          let request = UnsentRequest(
+            requestID: RequestID("r\(number)")!, kind: .message,
+            content: OutboxContent(params: [UInt8(ascii: "{")] + text + [UInt8(ascii: "}")], body: text),
+            contentHash: text)
+          _ = try writer.accept(request, in: OutboxLaneKey(user: key, channel: FilledCache.url(0)))
+        }
+      }
+    }
+    filled = try made.reopened()
+  }
+
+  var unsent: Int64 { get throws { try filled.cache.read { try $0.unsentRows() } } }
 
   var messages: Int64 { get throws { try filled.cache.read { try $0.info(of: nil).messages } } }
 
@@ -92,8 +123,10 @@ private final class BesideClear {
     }
   }
 
-  func clear(_ body: @escaping @Sendable (CacheWriter) throws -> Void) throws -> Run {
-    try filled.clear(body)
+  func clear(
+    removesUnsent: Bool = false, _ body: @escaping @Sendable (CacheWriter) throws -> Void
+  ) throws -> Run {
+    try filled.clear(removesUnsent: removesUnsent, body)
   }
 
   func wait(seconds: Double) throws -> Run { try filled.writes(seconds: seconds) }
@@ -103,15 +136,22 @@ extension FilledCache {
   /// How long small writes took, ms, and how long all took.
   struct Writes { var p99: Double, longest: Double, seconds: Double }
 
-  /// Clears with `body`, and writes until all is deleted.
-  func clear(_ body: @escaping @Sendable (CacheWriter) throws -> Void) throws -> Writes {
+  /// Clears with `body`, and writes until all is deleted. `removesUnsent`: removes unsent rows first.
+  func clear(
+    removesUnsent: Bool = false, _ body: @escaping @Sendable (CacheWriter) throws -> Void
+  ) throws -> Writes {
     let cache = cache
     let failure = Guarded<(any Error)?>(nil)
     let isOver = Guarded(false)
     let end = { @Sendable in isOver.withLock { $0 = true } }
-    cache.accept(body) { result in
+    let cleared = { @Sendable (result: Result<Void, any Error>) in
       if case .failure(let error) = result { failure.withLock { $0 = error } }
       if cache.areClearedRowsDeleted(else: end) { end() }
+    }
+    if removesUnsent {
+      cache.accept(afterRemovingUnsentOf: nil, body, finish: cleared)
+    } else {
+      cache.accept(body, finish: cleared)
     }
     let run = try writes(while: { !isOver.withLock { $0 } })
     if let error = failure.withLock({ $0 }) { throw error }

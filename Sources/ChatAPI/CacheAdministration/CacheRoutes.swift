@@ -33,8 +33,8 @@ enum CacheRoutes {
         let isForced = parameters.flag("force")
         try parameters.end()
         return try context.operated(request, scope: .admin) { _ in
-          try clear(context, request) { writer in
-            let unsent = try writer.unsentOfAll()
+          try clear(context, request, removesUnsent: isForced) { writer in
+            let unsent = try writer.reader.unsentRows()
             guard unsent == 0 || isForced else { throw Problem.unsentMessages(unsent) }
             try writer.clearAll(withUnsent: isForced)
           }
@@ -131,15 +131,23 @@ enum CacheRoutes {
   /// How long a request waits until many cleared rows are deleted (ms). Nobody is shown them meanwhile.
   private static let longestWait = 10_000
 
-  /// Clears with `body`, and answers when all is deleted, or the longest wait is over.
+  /// Clears with `body`, and answers when all is deleted, or the longest wait is over. `removesUnsent`:
+  /// removes all users' unsent rows first, if they are too many for the commit that clears.
   private static func clear(
-    _ context: RouteContext, _ request: Request, _ body: @escaping @Sendable (CacheWriter) throws -> Void
+    _ context: RouteContext, _ request: Request, removesUnsent: Bool = false,
+    _ body: @escaping @Sendable (CacheWriter) throws -> Void
   ) throws -> Outcome {
-    try context.commit(
+    let cache = context.cache
+    let clearing = { @Sendable (writer: CacheWriter) in
+      try body(writer)
+      return writer.hasClearedRows
+    }
+    return try DurableWrite<Bool>().answer(
       request,
-      { writer in
-        try body(writer)
-        return writer.hasClearedRows
+      submit: {
+        removesUnsent
+          ? cache.accept(afterRemovingUnsentOf: nil, clearing, finish: $0)
+          : cache.accept(clearing, finish: $0)
       }
     ) { isLeft in
       context.hold(

@@ -75,6 +75,13 @@ extension CacheReader {
     return try rows.lane()
   }
 
+  /// The last rows of a lane: as many of each index as asked for, so at least so many in all.
+  func lastRows(of laneKey: OutboxLaneKey, atMost most: Int) throws -> OutboxLane {
+    var rows = LaneRows(self, laneKey)
+    try rows.addLast(most)
+    return try rows.lane()
+  }
+
   /// The rows of a lane that wait because the upstream could not be reached or gave no usable answer.
   func interruptedLane(_ laneKey: OutboxLaneKey, now: Int64) throws -> OutboxLane {
     var rows = LaneRows(self, laneKey)
@@ -207,6 +214,39 @@ private struct LaneRows {
       FROM outbox INDEXED BY outbox_aside
       WHERE user = ?1 AND channel_url = ?2 AND kind IN ('reaction', 'read')
       """)
+  }
+
+  mutating func addLast(_ most: Int) throws {
+    try add(
+      """
+      SELECT id
+      FROM outbox INDEXED BY outbox_heads
+      WHERE user = ?1
+        AND channel_url = ?2
+        AND kind NOT IN ('reaction', 'read')
+        AND state NOT IN ('failed', 'canceled')
+      ORDER BY place DESC
+      LIMIT ?3
+      """
+    ) { $0.bind(3, most) }
+    try add(
+      """
+      SELECT id
+      FROM outbox INDEXED BY outbox_ended
+      WHERE user = ?1 AND channel_url = ?2 AND state IN ('failed', 'canceled')
+      ORDER BY place DESC
+      LIMIT ?3
+      """
+    ) { $0.bind(3, most) }
+    try add(
+      """
+      SELECT id
+      FROM outbox INDEXED BY outbox_aside
+      WHERE user = ?1 AND channel_url = ?2 AND kind IN ('reaction', 'read')
+      ORDER BY place DESC
+      LIMIT ?3
+      """
+    ) { $0.bind(3, most) }
   }
 
   /// The rank of the lane's last row, which need not be among those collected.

@@ -28,6 +28,15 @@ extension CacheReader {
     } ?? UnsentCounts()
   }
 
+  /// The number of unsent rows of the user, or of all users.
+  package func unsentRows(of user: UserKey? = nil) throws -> Int64 {
+    if let user {
+      let counts = try unsentCounts(of: user)
+      return counts.pending + counts.failed + counts.canceled
+    }
+    return try db.first("SELECT sum(pending + failed + canceled) FROM unsent_count") { $0.int64(0) } ?? 0
+  }
+
   /// The users whose stored counts differ from their rows.
   func wrongUnsentCounts() throws -> [Finding] {
     try db.all(

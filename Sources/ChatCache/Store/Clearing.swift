@@ -145,9 +145,4 @@ extension CacheWriter {
     noteFreedFiles()
     try db.execute("DELETE FROM unsent_count")
   }
-
-  /// The number of unsent messages and changes of all users.
-  package func unsentOfAll() throws -> Int64 {
-    try db.reading.first("SELECT sum(pending + failed + canceled) FROM unsent_count") { $0.int64(0) } ?? 0
-  }
 }

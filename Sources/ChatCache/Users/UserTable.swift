@@ -125,19 +125,21 @@ extension CacheWriter {
     }
   }
 
-  /// Removes one user who was closed more than `milliseconds` ago, if there is one, and all data of this user
-  /// alone (B5).
-  package func forgetClosed(after milliseconds: Int64) throws -> [UserID] {
+  /// Removes one user who was closed more than `milliseconds` ago, and all data of this user alone (B5). Nil:
+  /// there is no such user. Empty: the user has many unsent rows, and some of them were removed.
+  package func forgetClosed(after milliseconds: Int64) throws -> [UserID]? {
     try noteAge()
-    let users = try db.reading.all(
+    let user = try db.reading.first(
       "SELECT user_id FROM user WHERE phase = 'closed' AND closed_age < ?1 LIMIT 1"
     ) {
       $0.bind(1, age - milliseconds)
     } _: {
       UserID($0.string(0))
     }
-    for user in users { try remove(user) }
-    return users
+    guard let user else { return nil }
+    if try removeSliceOfUnsent(of: user) { return [] }
+    try remove(user)
+    return [user]
   }
 
   /// Closes a user, after the upstream said twice that the user is gone. The user's requests are refused from

@@ -73,7 +73,7 @@ private struct Clearing {
     let isForced = isForced
     // Counted again in the commit, because rows may have come since.
     let unsent = try cache.blocking.write { writer in
-      let unsent = try writer.unsentOfAll()
+      let unsent = try writer.reader.unsentRows()
       if unsent == 0 || isForced { try writer.clearAll(withUnsent: isForced) }
       return unsent
     }
