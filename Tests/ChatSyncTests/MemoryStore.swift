@@ -170,10 +170,25 @@ final class MemoryStore: SyncStore {
     state.withLock { $0.users[user]?.channels[url] = nil }
   }
   func isCrowded(_ url: ChannelURL) throws -> Bool { state.withLock { $0.crowded.contains(url) } }
-  func connectedMembers(of url: ChannelURL, atMost most: Int) throws -> [UserID] {
+  /// A user's key is the user's number in the order of the ids.
+  func connectedMembers(
+    of url: ChannelURL, after last: UserKey?, limit: Int
+  ) throws -> [(key: UserKey, user: UserID)] {
     state.withLock { state in
-      state.users.filter { $0.value.channels[url] != nil && !$0.value.isStopped && !$0.value.isClosed }
-        .map(\.key).prefix(most).map { $0 }
+      state.users.sorted { $0.key.text < $1.key.text }.enumerated()
+        .filter { _, user in
+          user.value.channels[url] != nil && !user.value.isStopped && !user.value.isClosed
+        }
+        .map { (UserKey(Int64($0)), $1.key) }.filter { $0.0.rawValue > last?.rawValue ?? .min }
+        .prefix(limit).map { $0 }
+    }
+  }
+  func isConnectedMember(_ user: UserID, of url: ChannelURL) throws -> Bool {
+    try connectedMembers(of: url).contains(user)
+  }
+  func userKey(of user: UserID) throws -> UserKey? {
+    state.withLock { state in
+      state.users.keys.sorted { $0.text < $1.text }.firstIndex(of: user).map { UserKey(Int64($0)) }
     }
   }
   /// A channel's key is its number in the order of the urls.

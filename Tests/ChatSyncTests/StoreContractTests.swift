@@ -64,13 +64,22 @@ import Testing
       }
       #expect(Set(try store.connectedMembers(of: Self.url)) == [Self.alice, odd])
       #expect(try store.connectedMembers(of: Self.url, atMost: 1).count == 1)
+      let keys = try [Self.alice, odd].map { try #require(try store.userKey(of: $0)).rawValue }.sorted()
+      let first = try store.connectedMembers(of: Self.url, after: nil, limit: 1)
+      let rest = try store.connectedMembers(of: Self.url, after: first.last?.key, limit: 9)
+      #expect((first + rest).map(\.key.rawValue) == keys)
+      #expect(try store.userKey(of: UserID("nobody")) == nil)
+      #expect(try !store.isConnectedMember(UserID("nobody"), of: Self.url))
       for user in [Self.alice, odd] {
+        #expect(try store.isConnectedMember(user, of: Self.url))
+        #expect(try !store.isConnectedMember(user, of: ChannelURL("other")))
         let found = try store.channels(of: user, after: nil, limit: 10)
         #expect(found.map(\.url) == [Self.url])
         #expect(try store.channels(of: user, after: found.last?.key, limit: 10).isEmpty)
       }
       try await store.stop(odd)
       #expect(try store.connectedMembers(of: Self.url) == [Self.alice])
+      #expect(try !store.isConnectedMember(odd, of: Self.url))
       try await store.stop(Self.alice)
       #expect(try store.connectedMembers(of: Self.url).isEmpty)
     }

@@ -73,24 +73,52 @@ extension CacheReader {
     }
   }
 
-  /// The connected users who are members of the channel, at most `most`.
-  package func connectedMembers(of url: ChannelURL, atMost most: Int = .max) throws -> [UserID] {
+  /// The connected users who are members of the channel.
+  package func connectedMembers(of url: ChannelURL) throws -> [UserID] {
+    try connectedMembers(of: url, after: nil, limit: .max).map(\.user)
+  }
+
+  /// The connected members of the channel after that user, in the order of their keys, at most `limit`.
+  package func connectedMembers(
+    of url: ChannelURL, after last: UserKey?, limit: Int
+  ) throws -> [(key: UserKey, user: UserID)] {
     guard try !isBeingCleared() else { return [] }
     return try db.all(
       """
-      SELECT u.user_id
+      SELECT m.user, u.user_id
       FROM channel AS c
       JOIN membership AS m INDEXED BY membership_by_channel ON m.channel = c.id
       JOIN user AS u ON u.id = m.user
-      WHERE c.channel_url = ?1 AND u.phase = 'connected'
-      LIMIT ?2
+      WHERE c.channel_url = ?1 AND m.user > ?2 AND u.phase = 'connected'
+      ORDER BY m.user
+      LIMIT ?3
       """
     ) {
       $0.bind(1, url.text)
-      $0.bind(2, most)
+      $0.bind(2, last?.rawValue ?? .min)
+      $0.bind(3, limit)
     } _: {
-      UserID($0.string(0))
+      (UserKey($0.int64(0)), UserID($0.string(1)))
     }
+  }
+
+  /// Whether the user is connected and in the channel.
+  package func isConnectedMember(_ user: UserID, of url: ChannelURL) throws -> Bool {
+    guard try !isBeingCleared() else { return false }
+    return try db.first(
+      """
+      SELECT 1
+      FROM user AS u
+      CROSS JOIN channel AS c
+      CROSS JOIN membership AS m ON m.user = u.id AND m.channel = c.id
+      WHERE u.user_id = ?1 AND u.phase = 'connected' AND c.channel_url = ?2
+      """
+    ) {
+      $0.bind(1, user.text)
+      $0.bind(2, url.text)
+    } _: { _ in
+      true
+    } ?? false
   }
 }
 

@@ -154,10 +154,18 @@ extension CacheStore {
   }
   /// Whether so many users of the cache are in the channel that a message changes no membership.
   package func isCrowded(_ url: ChannelURL) throws -> Bool { try cache.read { try $0.isCrowded(url) } }
-  /// The connected users who are members.
-  package func connectedMembers(of url: ChannelURL, atMost most: Int) throws -> [UserID] {
-    try cache.read { try $0.connectedMembers(of: url, atMost: most) }
+  /// The connected members after that user.
+  package func connectedMembers(
+    of url: ChannelURL, after last: UserKey?, limit: Int
+  ) throws -> [(key: UserKey, user: UserID)] {
+    try cache.read { try $0.connectedMembers(of: url, after: last, limit: limit) }
   }
+  /// Whether the user is connected and in the channel.
+  package func isConnectedMember(_ user: UserID, of url: ChannelURL) throws -> Bool {
+    try cache.read { try $0.isConnectedMember(user, of: url) }
+  }
+  /// The user's key.
+  package func userKey(of user: UserID) throws -> UserKey? { try cache.read { try $0.userKey(of: user) } }
   /// A slice of the user's channels.
   package func channels(
     of user: UserID, after last: ChannelKey?, limit: Int

@@ -84,8 +84,14 @@ package protocol SyncStore: Sendable {
   func removeMembership(of user: UserID, in url: ChannelURL, _ source: ChangeSource) async throws
   /// Whether so many users of the cache are in the channel that a message changes no membership.
   func isCrowded(_ url: ChannelURL) throws -> Bool
-  /// The connected users who are members, at most `most`.
-  func connectedMembers(of url: ChannelURL, atMost most: Int) throws -> [UserID]
+  /// The connected members after that user, in the order of their keys, at most `limit`.
+  func connectedMembers(
+    of url: ChannelURL, after last: UserKey?, limit: Int
+  ) throws -> [(key: UserKey, user: UserID)]
+  /// Whether the user is connected and in the channel.
+  func isConnectedMember(_ user: UserID, of url: ChannelURL) throws -> Bool
+  /// The user's key; nil: the cache does not know the user.
+  func userKey(of user: UserID) throws -> UserKey?
   /// The user's channels after that one, in the order of their keys, at most `limit`.
   func channels(
     of user: UserID, after last: ChannelKey?, limit: Int
@@ -218,8 +224,8 @@ package protocol SyncStore: Sendable {
 }
 
 extension SyncStore {
-  /// The connected users who are members.
-  package func connectedMembers(of url: ChannelURL) throws -> [UserID] {
-    try connectedMembers(of: url, atMost: .max)
+  /// The connected users who are members, at most `most`.
+  package func connectedMembers(of url: ChannelURL, atMost most: Int = .max) throws -> [UserID] {
+    try connectedMembers(of: url, after: nil, limit: most).map(\.user)
   }
 }

@@ -97,7 +97,7 @@ extension SyncWorker {
       guard let state = record.membership?.state, state != .outside else { return }
       _ = try await self.store.store([record], of: user, .refresh(.channelRefresh))
       // An answer from before the cache was cleared is not stored: the client asks again.
-      guard try self.store.connectedMembers(of: url).contains(user) else { throw CancellationError() }
+      guard try self.store.isConnectedMember(user, of: url) else { throw CancellationError() }
       try self.know(url)
     }
     switch fetched {
@@ -108,7 +108,7 @@ extension SyncWorker {
     case .failed(.storage(let reason)): return .failure(.storage(reason: reason))
     case .failed, .late: return .failure(.notSynced(retryAfter: 1_000))
     }
-    do { return .success(try store.connectedMembers(of: url).contains(user)) } catch {
+    do { return .success(try store.isConnectedMember(user, of: url)) } catch {
       return .failure(.storage(reason: "\(error)"))
     }
   }
@@ -127,7 +127,7 @@ extension SyncWorker {
       }
     }
     // `try?`: if the cache cannot be read now, the request for the one channel finds that out and tells.
-    return (try? store.connectedMembers(of: url).contains(user)) ?? false
+    return (try? store.isConnectedMember(user, of: url)) ?? false
   }
 
   /// The request for the first page of the user's first listing; it begins now if it is not under way. Nil:

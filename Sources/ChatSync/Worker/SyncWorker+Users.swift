@@ -131,7 +131,7 @@ extension SyncWorker {
     for index in records.indices { records[index].asked = asked }
     for index in records.indices where records[index].membership?.state == nil {
       let url = records[index].url
-      guard records[index].membership != nil, try !store.connectedMembers(of: url).contains(user) else {
+      guard records[index].membership != nil, try !store.isConnectedMember(user, of: url) else {
         continue
       }
       do {
@@ -251,13 +251,13 @@ extension SyncWorker {
   /// The users as whom the channel is fetched. Any one of them gets the shared fields; each user whom a note
   /// names gets that user's own view (B34). If the channel may be gone, it is fetched as every member.
   private func asked(of url: ChannelURL, _ source: ChangeSource, _ named: [UserID]) throws -> [UserID] {
-    let members = try store.connectedMembers(of: url)
-    guard source != .channelDeleted else { return Array(Set(members).union(named)) }
+    if source == .channelDeleted { return Array(Set(try store.connectedMembers(of: url)).union(named)) }
     if source == .read {
-      let readers = members.filter { named.contains($0) }
-      return readers.isEmpty ? Array(members.prefix(1)) : readers
+      let readers = try named.filter { try store.isConnectedMember($0, of: url) }
+      return readers.isEmpty ? try store.connectedMembers(of: url, atMost: 1) : readers
     }
-    return named + members.filter { !named.contains($0) }.prefix(1)
+    let some = try store.connectedMembers(of: url, atMost: named.count + 1)
+    return named + some.filter { !named.contains($0) }.prefix(1)
   }
 
   /// Fetches the channel as the user. False: the user has left it.

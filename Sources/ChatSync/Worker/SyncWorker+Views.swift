@@ -6,8 +6,13 @@ import Platform
 extension SyncWorker {
   /// A view was opened, or moved to or from the newest end. A view that is new is owed one answer (B16).
   package func open(_ view: OpenView, isNew: Bool) {
-    if isNew { unanswered[view.channel, default: TextMap()][view.id] = view.wasToldOfFailure }
     plan.open(view, now: now)
+    if isNew {
+      unanswered[view.channel, default: TextMap()][view.id] = view.wasToldOfFailure
+      // Its user is active, and may have joined after all others had gone idle.
+      plan.hasActiveUser(view.channel)
+      looksUnderWay[view.channel] = nil
+    }
     tellOffline(view.channel)
     turn()
   }

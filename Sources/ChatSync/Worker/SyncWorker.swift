@@ -26,6 +26,9 @@ package actor SyncWorker {
   private var announcing: Task<Void, Never>?
   /// The running look at channels (`SyncWorker+Attendance`).
   private var sorting: Task<Void, Never>?
+  /// The number of looks at channels that began, and the latest of each channel that is being looked at.
+  var looks = 0
+  var looksUnderWay: [ChannelURL: Int] = [:]
   /// When closed users are next removed.
   private var expiresAt: Int64 = 0
   private var expiring: Task<Void, Never>?
