@@ -6,12 +6,13 @@ import SQLite
 // upstream, and derived columns are computed again. Memberships and unsent rows stay.
 
 extension CacheWriter {
-  /// Resets the channel if it still has faults. Returns the faults.
+  /// Resets the channel if it still has faults. Returns the faults. `known`: the faults of a large channel,
+  /// whose messages were deleted before, so that they are not looked for.
   ///
   /// Events tell subscribers of the gap, the channel and the cleared cache. Webhook notes are stored, so that
   /// the sync worker refreshes the channel and lists its newest end, now or after the next start.
-  func heal(_ channel: ChannelKey) throws -> [Finding] {
-    let faults = try reader.faults(of: channel)
+  func heal(_ channel: ChannelKey, known: [Finding]? = nil) throws -> [Finding] {
+    let faults = try known ?? reader.faults(of: channel)
     guard let url = try reader.url(of: channel), !faults.isEmpty else { return [] }
     let limit = try reader.lastNumber()
     try forgetMessages(of: channel, hasWrongLast: faults.contains { $0.fault == .lastMessage })
@@ -33,17 +34,33 @@ extension CacheWriter {
     return try reader.faults(of: channel).isEmpty ? faults.map(\.healed) : faults
   }
 
-  /// Deletes the messages, as clearing does. Where a message and its tombstone are both stored, one of them
-  /// is wrong, so the tombstone is deleted, too.
+  /// Deletes the messages, as clearing does.
   private func forgetMessages(of channel: ChannelKey, hasWrongLast: Bool) throws {
+    try forgetWrongTombstones(of: channel)
+    try dropMessages(of: channel)
+    if hasWrongLast { try setLastMessage(nil, of: channel, version: 0) }
+  }
+
+  /// Where a message and its tombstone are both stored, one of them is wrong. Deletes the tombstone; the
+  /// message is deleted, too.
+  private func forgetWrongTombstones(of channel: ChannelKey) throws {
     try db.run(
       """
       DELETE FROM tombstone
-      WHERE channel = ?1 AND message_id IN (SELECT message_id FROM message WHERE channel = ?1)
+      WHERE channel = ?1
+        AND EXISTS (
+          SELECT 1
+          FROM message AS m INDEXED BY message_by_id
+          WHERE m.channel = ?1 AND m.message_id = tombstone.message_id
+        )
       """
     ) { $0.bind(1, channel.rawValue) }
-    try dropMessages(of: channel)
-    if hasWrongLast { try setLastMessage(nil, of: channel, version: 0) }
+  }
+
+  /// Clears a large channel that is to be reset, before its messages are deleted in slices.
+  func clearFaulty(_ channel: ChannelKey) throws {
+    try forgetWrongTombstones(of: channel)
+    if let url = try reader.url(of: channel) { try clear(url) }
   }
 
   /// Makes the channel's own row valid, so that it can be answered until it is refreshed.

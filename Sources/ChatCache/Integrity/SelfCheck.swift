@@ -9,7 +9,8 @@ import SQLite
 // The order: SQLite's own check, or, of a large file that a service writes, a check in parts (`IndexCheck`);
 // rows without a channel or user, events, unsent rows; then one channel after the other, each in a snapshot
 // of its own, and a large one in several, so that nothing is held up; then the counts. One write resets an
-// inconsistent channel, and checks it again first, since it may have changed. Unsent messages are reported
+// inconsistent channel, and checks it again first, since it may have changed. The messages of a large one are
+// deleted in slices before. Unsent messages are reported
 // and never changed; their counts are corrected. Nothing is written into a file that is damaged itself.
 
 extension Cache {
@@ -191,15 +192,38 @@ private struct SelfCheck {
 
   private func look(_ channel: ChannelKey, _ write: Write?) throws -> [Finding] {
     try orDamage {
-      let isLarge = try value { try $0.storedMessages(of: channel, exceed: messagesAtOnce) } ?? false
-      let found = try isLarge ? faultsOfParts(of: channel) : value { try $0.faults(of: channel) } ?? []
+      var found = try faults(of: channel)
       guard !found.isEmpty, let write else { return found }
-      let healed = Guarded<[Finding]>([])
+      let isLarge = try value { try $0.storedMessages(of: channel, exceed: $0.log.mostCleared) } ?? false
+      if isLarge {
+        // It may have changed.
+        found = try faults(of: channel)
+        if found.isEmpty { return [] }
+        try empty(channel, write)
+      }
+      let (healed, known) = (Guarded<[Finding]>([]), isLarge ? found : nil)
       try write { writer in
-        let faults = try writer.heal(channel)
+        let faults = try writer.heal(channel, known: known)
         healed.withLock { $0 = faults }
       }
       return healed.withLock { $0 }
+    }
+  }
+
+  private func faults(of channel: ChannelKey) throws -> [Finding] {
+    let isLarge = try value { try $0.storedMessages(of: channel, exceed: messagesAtOnce) } ?? false
+    return try isLarge ? faultsOfParts(of: channel) : value { try $0.faults(of: channel) } ?? []
+  }
+
+  /// Clears the channel and deletes its messages slice by slice, so that the write that resets it is short.
+  private func empty(_ channel: ChannelKey, _ write: Write) throws {
+    try write { try $0.clearFaulty(channel) }
+    let left = Guarded<ClearedReach?>(ClearedReach())
+    while let reached = left.withLock({ $0 }) {
+      try write { writer in
+        let next = try writer.removeSlice(ofCleared: channel, after: reached)
+        left.withLock { $0 = next }
+      }
     }
   }
 

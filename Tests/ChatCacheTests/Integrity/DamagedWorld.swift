@@ -14,8 +14,9 @@ struct DamagedWorld {
   var cache: Cache { world.cache }
   var directory: String { cache.configuration.directory }
 
-  init() throws {
-    world = try ChannelWithMessages()
+  /// `mostCleared`: the messages of a channel that one commit deletes.
+  init(mostCleared: Int = Limits.clearedAtOnce) throws {
+    world = try ChannelWithMessages(mostCleared: mostCleared)
     try syncAgain()
     let (alice, other) = (world.alice, other)
     for (user, url) in [(alice, other), (world.bob, other)] {

@@ -21,7 +21,8 @@ import Testing
     "B64: a channel that contradicts itself is found, reset to one gap with events, and synced again",
     arguments: Damage.ofChannel, [MessagesCheck.mostAtOnce, 3])
   func channel(_ damage: Damage, messagesAtOnce: Int) throws {
-    let world = try DamagedWorld()
+    // A channel that is checked in parts is also deleted in slices.
+    let world = try DamagedWorld(mostCleared: messagesAtOnce < 8 ? 0 : Limits.clearedAtOnce)
     defer { world.close() }
     let (before, page) = (try world.untouched(), try world.world.page(MessagePageQuery()))
     let mark = world.cache.cursor.sequence
@@ -64,6 +65,24 @@ import Testing
     let message = ChannelWithMessages.message(3, at: 30, updatedAt: 900, text: "other")
     try cache.write { try $0.store(message, in: url, .messageUpdated) }
     #expect(try counted() != before)
+  }
+
+  @Test("B64: a large channel that contradicts itself is reset in slices, between which other writes go")
+  func slices() throws {
+    let world = try ChannelWithMessages(mostCleared: 100)
+    defer { world.cache.close() }
+    let (cache, rows) = (world.cache, (1...4_000).map { ChannelWithMessages.message($0, at: $0 * 10) })
+    try world.listNewest(rows, limit: 4_000)
+    try Damage("a cut body", .message, "UPDATE message SET body = CAST('{' AS BLOB) WHERE message_id = 7")
+      .strike(cache.configuration.directory)
+    let commits = cache.commitTimes.count
+    let report = try cache.check(pagesAtOnce: .max, messagesAtOnce: 500)
+    #expect(report.isWell && report.findings.map(\.fault).contains(.message), "\(report.findings)")
+    // Without slices: one that resets the channel.
+    #expect(cache.commitTimes.count - commits >= 5, "\(cache.commitTimes.count - commits) commits")
+    #expect(try cache.read { try $0.info(of: nil).messages } == 0)
+    #expect(try cache.read { try $0.webhookNotes() }.map(\.kind) == [.channel, .newest])
+    #expect(try cache.check().isSound)
   }
 
   @Test(
