@@ -11,11 +11,12 @@ import Testing
 struct AttendanceTests {
   private let upstream = FakeUpstream()
   private let time = ManualClock()
+  private let store = MemoryStore()
   private let room = ChannelURL("room")
 
   private func worker(_ users: [UserID]) async throws -> SyncWorker {
     let worker = SyncWorker(
-      upstream: upstream, store: MemoryStore(), pace: World.pace, clock: time.clock, seed: 1)
+      upstream: upstream, store: store, pace: World.pace, clock: time.clock, seed: 1)
     try await worker.start()
     for user in users {
       upstream.join(user, room)
@@ -80,7 +81,7 @@ struct AttendanceTests {
       await worker.urge()
       await worker.hasLooked()
       #expect(await worker.plan.channels[room]?.isResting == true)
-      let look = Task { await worker.sortChannels(of: users[0]) }
+      let look = Task { await worker.sort([room]) }
       for _ in 0..<100 where await worker.looksUnderWay.isEmpty { await Task.yield() }
       for _ in 0..<round % 5 { await Task.yield() }
       if await !worker.looksUnderWay.isEmpty { met += 1 }
@@ -91,6 +92,56 @@ struct AttendanceTests {
       #expect(await worker.plan.channels[room]?.isResting == false, "round \(round)")
     }
     #expect(met > 0, "no look was under way when somebody came")
+    await worker.stop()
+  }
+
+  @Test("B4: of thousands who go idle at once, not each has all members read", arguments: [false, true])
+  func atOnce(isOneActive: Bool) async throws {
+    let users = (100..<300).map { UserID("u\($0)") }
+    let worker = try await worker(users)
+    time.advance(31 * 60_000)
+    let before = store.state.withLock { $0.pages }
+    if isOneActive { await worker.seen(users[199]) }
+    await worker.urge()
+    #expect(await World.wait { await worker.plan.users[users[0]]?.state.phase == .idle })
+    await worker.hasLooked()
+    #expect(await worker.plan.channels[room]?.isResting == !isOneActive)
+    let pages = store.state.withLock { $0.pages } - before
+    #expect(pages < 60, "\(pages) pages of members for 200 users who rest")
+    await worker.stop()
+  }
+
+  @Test("B4: a view that a disconnected user opens does not make a channel of idle users polled")
+  func stopped() async throws {
+    let (alice, bob) = (UserID("alice"), UserID("bob"))
+    let worker = try await worker([alice, bob])
+    try await worker.disconnect(bob)
+    time.advance(31 * 60_000)
+    await worker.urge()
+    #expect(await rests(worker, true))
+    await worker.open(OpenView(id: "his", channel: room, isAtNewest: true), isNew: true)
+    await worker.hasLooked()
+    #expect(await worker.plan.channels[room]?.isResting == true)
+    await worker.stop()
+  }
+
+  @Test("B4: who is added again, when all others are idle, goes on with the old view")
+  func addedAgain() async throws {
+    let (alice, bob) = (UserID("alice"), UserID("bob"))
+    let worker = try await worker([alice, bob])
+    await worker.open(OpenView(id: "his", channel: room, isAtNewest: true), isNew: true)
+    try await worker.endMembership(of: bob, in: room, .channelRefresh)
+    time.advance(31 * 60_000)
+    await worker.seen(bob)
+    await worker.urge()
+    #expect(await rests(worker, true), "his membership is over")
+    #expect(
+      await World.wait {
+        time.advance(World.pace.userPoll)
+        await worker.seen(bob)
+        await worker.urge()
+        return await worker.plan.channels[room]?.isResting == false
+      }, "his poll tells that he is in it")
     await worker.stop()
   }
 
@@ -123,5 +174,31 @@ extension SyncWorker {
   /// Returns when all looks at channels that began before this call have ended.
   fileprivate func hasLooked() async {
     await withCheckedContinuation { continuation in afterOthers { continuation.resume() } }
+  }
+}
+
+/// The order in which the members of a channel are read.
+@Suite struct MemberRoundTests {
+  @Test("B4: a round reads everyone who is there all the while, whoever comes or goes", arguments: 1...200)
+  func everyone(seed: UInt64) {
+    var random = Seeded(seed)
+    func key() -> Int64 { Int64.random(in: 1...90, using: &random) }
+    var members = Set((0..<Int.random(in: 0...35, using: &random)).map { _ in key() })
+    let first = [nil, 0, 1, 90, 95, key()].randomElement(using: &random)!
+    var round = MemberRound(from: first.map { UserKey($0) })
+    var (stayed, read, pages) = (members, Set<Int64>(), 0)
+    while true {
+      let page = members.sorted().filter { $0 > round.after.rawValue }.prefix(MemberRound.pageRows)
+      read.formUnion(page)
+      pages += 1
+      guard round.goOn(after: page.map { UserKey($0) }) else { break }
+      if Bool.random(using: &random) { members.insert(key()) }
+      if Bool.random(using: &random), let gone = members.randomElement(using: &random) {
+        members.remove(gone)
+        stayed.remove(gone)
+      }
+    }
+    #expect(stayed.isSubset(of: read), "from \(String(describing: first))")
+    #expect(pages <= 9, "\(pages) pages")
   }
 }

@@ -58,6 +58,16 @@ final class MemoryStore: SyncStore {
     /// Whether the disk refuses that a user is stopped.
     var refusesStop = false
     var roomObservers: [@Sendable () -> Void] = []
+    var keys: [UserID: Int64] = [:]
+    /// How often members were read.
+    var pages = 0
+
+    /// The user's key, which stays.
+    mutating func key(of user: UserID) -> Int64 {
+      if let known = keys[user] { return known }
+      keys[user] = Int64(keys.count) + 1
+      return Int64(keys.count)
+    }
   }
 
   let state = Guarded(State())
@@ -170,25 +180,27 @@ final class MemoryStore: SyncStore {
     state.withLock { $0.users[user]?.channels[url] = nil }
   }
   func isCrowded(_ url: ChannelURL) throws -> Bool { state.withLock { $0.crowded.contains(url) } }
-  /// A user's key is the user's number in the order of the ids.
   func connectedMembers(
     of url: ChannelURL, after last: UserKey?, limit: Int
   ) throws -> [(key: UserKey, user: UserID)] {
     state.withLock { state in
-      state.users.sorted { $0.key.text < $1.key.text }.enumerated()
-        .filter { _, user in
-          user.value.channels[url] != nil && !user.value.isStopped && !user.value.isClosed
-        }
-        .map { (UserKey(Int64($0)), $1.key) }.filter { $0.0.rawValue > last?.rawValue ?? .min }
+      state.pages += 1
+      return state.users
+        .filter { $0.value.channels[url] != nil && !$0.value.isStopped && !$0.value.isClosed }
+        .map { (key: UserKey(state.key(of: $0.key)), user: $0.key) }
+        .filter { $0.key.rawValue > last?.rawValue ?? .min }
+        .sorted { $0.key.rawValue < $1.key.rawValue }
         .prefix(limit).map { $0 }
     }
   }
   func isConnectedMember(_ user: UserID, of url: ChannelURL) throws -> Bool {
-    try connectedMembers(of: url).contains(user)
+    state.withLock { state in
+      state.users[user].map { $0.channels[url] != nil && !$0.isStopped && !$0.isClosed } ?? false
+    }
   }
   func userKey(of user: UserID) throws -> UserKey? {
     state.withLock { state in
-      state.users.keys.sorted { $0.text < $1.text }.firstIndex(of: user).map { UserKey(Int64($0)) }
+      state.users[user].map { _ in UserKey(state.key(of: user)) }
     }
   }
   /// A channel's key is its number in the order of the urls.

@@ -180,9 +180,6 @@ extension Plan {
     }
   }
 
-  /// An active user is in the channel.
-  mutating func hasActiveUser(_ url: ChannelURL) { channels[url]?.isResting = false }
-
   /// No connected user is in the channel. What waits there is taken up when one comes.
   mutating func hasNobody(_ url: ChannelURL) { channels[url]?.isOfNobody = true }
 

@@ -34,7 +34,7 @@ extension SyncWorker {
     }
   }
 
-  /// Looks at these channels, which the user is no longer in.
+  /// Looks at these channels, because a user was removed from them, or could not be.
   func sort(_ channels: [ChannelURL]) async {
     await inSlices("attend") { worker, last in
       let rest = channels.dropFirst(Int(last?.rawValue ?? 0))
@@ -78,37 +78,61 @@ extension SyncWorker {
     if await Task.hasSlept(milliseconds: 1000), !isStopped { await inSlices(name, after: last, step) }
   }
 
-  /// The members of a channel that are read at once.
-  private static let members = 10
+  /// A channel that may have got another active user, or lost one: looks at it, if that changes whether it is
+  /// polled.
+  func lookAgain(at url: ChannelURL) {
+    guard plan.isOpen(url) || looksUnderWay[url] != nil else { return }
+    afterOthers { await self.sort([url]) }
+  }
 
-  /// Tells the plan whether a connected and an active user are in the channel. Reads members some at a time,
-  /// from `first` on: when thousands of members go idle one after another, the next active one is most often
-  /// near. If another look at the channel begins meanwhile, that one tells the plan.
+  /// The user is in the channel, as an answer says. If all members were idle, looks at the channel again.
+  func meet(_ url: ChannelURL, as user: UserID) throws {
+    try know(url)
+    guard isAwake(user), plan.channels[url]?.isResting == true || looksUnderWay[url] != nil else { return }
+    afterOthers { await self.sort([url]) }
+  }
+
+  /// The user is no member any more (B69).
+  func endMembership(of user: UserID, in url: ChannelURL, _ source: ChangeSource) async throws {
+    try await store.removeMembership(of: user, in: url, source)
+    lookAgain(at: url)
+  }
+
+  /// Tells the plan whether a connected and an active user are in the channel. `first`: the user who came,
+  /// rests or goes. If another look at the channel begins before this one ends, that one tells the plan.
   private func sort(_ url: ChannelURL, from first: UserID? = nil) async throws {
+    if try isKnown(url, of: first) { return }
     looks += 1
     let look = looks
     looksUnderWay[url] = look
     defer { if looksUnderWay[url] == look { looksUnderWay[url] = nil } }
-    let start = try first.flatMap { try store.userKey(of: $0)?.rawValue }
-    var last = start.map { $0 - 1 } ?? .min
-    // The members before `first` come last.
-    var isLastPart = start == nil
-    var (isOfNobody, isResting) = (true, true)
-    while isResting {
-      let found = try store.connectedMembers(of: url, after: UserKey(last), limit: SyncWorker.members)
-      if !found.isEmpty { isOfNobody = false }
-      isResting = !found.contains { isAwake($0.user) }
-      let isEnd = found.count < SyncWorker.members
-      last = found.last?.key.rawValue ?? last
-      if isLastPart, isEnd || last >= start ?? .max { break }
-      if isEnd { (last, isLastPart) = (.min, true) }
-      guard isResting else { break }
+    var round = MemberRound(from: try first.flatMap { try store.userKey(of: $0) })
+    var (isOfNobody, isFirstPage, active) = (true, true, UserID?.none)
+    while true {
+      let page = try store.connectedMembers(of: url, after: round.after, limit: MemberRound.pageRows)
+      isOfNobody = isOfNobody && page.isEmpty
+      active = page.first { isAwake($0.user) }?.user
+      guard active == nil, round.goOn(after: page.map(\.key)) else { break }
+      isFirstPage = false
+      guard page.count == MemberRound.pageRows else { continue }
       turn()
       await Task.yield()
       guard looksUnderWay[url] == look && !isStopped else { return }
     }
+    activeMembers[url] = isFirstPage ? nil : active
     if !isOfNobody { try know(url) }
-    plan.attend(url, isOfNobody: isOfNobody, isResting: isResting, now: now)
+    plan.attend(url, isOfNobody: isOfNobody, isResting: active == nil, now: now)
+  }
+
+  /// Whether the plan need not be told anew: another user goes idle where all are idle, or the active member
+  /// whom the last look found is still active. Else each of thousands who rest would have all others read.
+  private func isKnown(_ url: ChannelURL, of first: UserID?) throws -> Bool {
+    guard let work = plan.channels[url], !work.isOfNobody else { return false }
+    if work.isResting { return first.map { plan.users[$0]?.state.phase == .idle } ?? false }
+    guard let active = activeMembers[url], isAwake(active) else { return false }
+    guard try store.isConnectedMember(active, of: url) else { return false }
+    looksUnderWay[url] = nil
+    return true
   }
 
   private func isAwake(_ user: UserID) -> Bool { plan.users[user]?.state.phase != .idle }

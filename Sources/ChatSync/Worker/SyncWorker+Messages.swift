@@ -283,7 +283,7 @@ extension SyncWorker {
   private func confirmGone(_ url: ChannelURL) async throws -> Outcome {
     for user in try store.connectedMembers(of: url) {
       guard try await isGone(user, from: url) else { continue }
-      try await store.removeMembership(of: user, in: url, .channelDeleted)
+      try await endMembership(of: user, in: url, .channelDeleted)
     }
     guard try store.connectedMembers(of: url, atMost: 1).isEmpty else {
       throw UpstreamError.rejection(code: 400201, message: "the channel's messages cannot be listed")

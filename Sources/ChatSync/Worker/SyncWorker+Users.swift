@@ -48,7 +48,7 @@ extension SyncWorker {
     let found = try await store.store(
       try await withStates(page.items, of: user, asked, importance), of: user,
       .listing(sweep: sweeps[user]?.number ?? startedAt))
-    for activity in found { try know(activity.url) }
+    for activity in found { try meet(activity.url, as: user) }
     if after == nil, page.next == nil { try noteCrowds(page.items, toldTo: user) }
     guard page.next == nil, let sweep = sweeps[user],
       try await store.endListing(of: user, begunAt: sweep.mark, ifMetBy: sweep.number)
@@ -64,7 +64,7 @@ extension SyncWorker {
   func endSweep(_ user: UserID) async throws -> Outcome {
     guard let sweep = sweeps[user] else { return .tokenLost }
     for url in try store.unmet(by: sweep.number, of: user) where try await isGone(user, from: url) {
-      try await store.removeMembership(of: user, in: url, .channelRefresh)
+      try await endMembership(of: user, in: url, .channelRefresh)
     }
     try await store.endListing(of: user, begunAt: sweep.mark)
     return .done
@@ -102,7 +102,8 @@ extension SyncWorker {
     let found = try await store.store(
       try await withStates(changes.updated, of: user, asked), of: user,
       .changelog(deleted: changes.deleted, next: changes.next, asked: asked))
-    for activity in found { try know(activity.url) }
+    for activity in found { try meet(activity.url, as: user) }
+    for url in changes.deleted { lookAgain(at: url) }
     if isStuck { return .tokenLost }
     return .changed(found, hasMore: changes.hasMore)
   }
@@ -112,7 +113,7 @@ extension SyncWorker {
     let page = try await upstream.channels(
       of: user, order: .lastMessage, limit: SyncWorker.channelPage, after: nil, importance)
     let found = try await store.store(try await withStates(page.items, of: user, asked), of: user, .top)
-    for activity in found { try know(activity.url) }
+    for activity in found { try meet(activity.url, as: user) }
     // Fields that its channels lack come with the next first page.
     try await askAgain(page.unreadableNames.map { ChannelURL($0) }, [], of: user)
     if importance == .open, page.next == nil, page.unreadable == 0 {
@@ -148,7 +149,7 @@ extension SyncWorker {
   private func confirmAbsent(_ user: UserID, besides listed: Set<ChannelURL>) async throws {
     for url in try store.unmet(by: .max, of: user) where !listed.contains(url) {
       guard try await isGone(user, from: url) else { continue }
-      try await store.removeMembership(of: user, in: url, .channelRefresh)
+      try await endMembership(of: user, in: url, .channelRefresh)
     }
   }
 
@@ -244,7 +245,7 @@ extension SyncWorker {
   /// may still read what is cached (B4).
   private func endMemberships(of users: [UserID], in url: ChannelURL, _ source: ChangeSource) async throws {
     for user in users where try await isGone(user, from: url, .open) {
-      try await store.removeMembership(of: user, in: url, source)
+      try await endMembership(of: user, in: url, source)
     }
   }
 
@@ -269,7 +270,7 @@ extension SyncWorker {
       let asked = ChannelRecord.Asked(sequence: store.mark(), memberNews: memberNews)
       let record = try await upstream.channel(url, as: user, .open)
       if try await isLeft(record, by: user, isNamed: isNamed && source != .read) {
-        try await store.removeMembership(of: user, in: url, origin.sourceBesideReads)
+        try await endMembership(of: user, in: url, origin.sourceBesideReads)
         return false
       }
       _ = try await store.store(try await withStates([record], of: user, asked), of: user, origin)
@@ -279,7 +280,7 @@ extension SyncWorker {
       }
     } catch {
       guard error.isNotFoundUpstream else { throw error }
-      try await store.removeMembership(of: user, in: url, .channelDeleted)
+      try await endMembership(of: user, in: url, .channelDeleted)
     }
     return true
   }

@@ -9,9 +9,8 @@ extension SyncWorker {
     plan.open(view, now: now)
     if isNew {
       unanswered[view.channel, default: TextMap()][view.id] = view.wasToldOfFailure
-      // Its user is active, and may have joined after all others had gone idle.
-      plan.hasActiveUser(view.channel)
-      looksUnderWay[view.channel] = nil
+      // Its user may be active and have joined after all others had gone idle.
+      if plan.channels[view.channel]?.isResting == true { lookAgain(at: view.channel) }
     }
     tellOffline(view.channel)
     turn()

@@ -26,9 +26,12 @@ package actor SyncWorker {
   private var announcing: Task<Void, Never>?
   /// The running look at channels (`SyncWorker+Attendance`).
   private var sorting: Task<Void, Never>?
-  /// The number of looks at channels that began, and the latest of each channel that is being looked at.
+  /// The number of looks at single channels that began, to see whether active users are in them.
   var looks = 0
+  /// The latest look at each channel that is being looked at.
   var looksUnderWay: [ChannelURL: Int] = [:]
+  /// The active member that the last look found, where it had to read many members.
+  var activeMembers: [ChannelURL: UserID] = [:]
   /// When closed users are next removed.
   private var expiresAt: Int64 = 0
   private var expiring: Task<Void, Never>?
