@@ -108,6 +108,8 @@ struct AttendanceTests {
     #expect(await worker.plan.channels[room]?.isResting == !isOneActive)
     let pages = store.state.withLock { $0.pages } - before
     #expect(pages < 60, "\(pages) pages of members for 200 users who rest")
+    try await worker.disconnect(users[199])
+    #expect(await worker.plan.channels[room]?.isResting == true)
     await worker.stop()
   }
 
