@@ -149,7 +149,7 @@ extension FilledCache {
       if cache.areClearedRowsDeleted(else: end) { end() }
     }
     if removesUnsent {
-      cache.accept(afterRemovingUnsentOf: nil, body, finish: cleared)
+      cache.accept(afterRemovingUnsent: { writer, _ in try body(writer) }, finish: cleared)
     } else {
       cache.accept(body, finish: cleared)
     }

@@ -33,10 +33,10 @@ enum CacheRoutes {
         let isForced = parameters.flag("force")
         try parameters.end()
         return try context.operated(request, scope: .admin) { _ in
-          try clear(context, request, removesUnsent: isForced) { writer in
+          try clear(context, request, removesUnsent: isForced) { writer, last in
             let unsent = try writer.reader.unsentRows()
             guard unsent == 0 || isForced else { throw Problem.unsentMessages(unsent) }
-            try writer.clearAll(withUnsent: isForced)
+            try writer.clearAll(withUnsent: isForced, through: last)
           }
         }
       },
@@ -114,7 +114,7 @@ enum CacheRoutes {
   private static func clear(
     _ context: RouteContext, _ request: Request, _ url: ChannelURL, _ caller: Caller
   ) throws -> Outcome {
-    try clear(context, request) { writer in
+    try clear(context, request) { writer, _ in
       let reader = writer.reader
       guard let key = try reader.userKey(of: caller.user), let view = try reader.view(of: url, for: key)
       else {
@@ -132,22 +132,25 @@ enum CacheRoutes {
   private static let longestWait = 10_000
 
   /// Clears with `body`, and answers when all is deleted, or the longest wait is over. `removesUnsent`:
-  /// removes all users' unsent rows first, if they are too many for the commit that clears.
+  /// removes all users' unsent rows first, if they are too many for the commit that clears. `body` gets the
+  /// last one's id.
   private static func clear(
     _ context: RouteContext, _ request: Request, removesUnsent: Bool = false,
-    _ body: @escaping @Sendable (CacheWriter) throws -> Void
+    _ body: @escaping @Sendable (CacheWriter, _ last: Int64) throws -> Void
   ) throws -> Outcome {
     let cache = context.cache
-    let clearing = { @Sendable (writer: CacheWriter) in
-      try body(writer)
+    let clearing = { @Sendable (writer: CacheWriter, last: Int64) in
+      try body(writer, last)
       return writer.hasClearedRows
     }
-    return try DurableWrite<Bool>().answer(
+    let advice =
+      "If many unsent messages are removed, that goes on: look at GET /v1/cache, or send it again."
+    return try DurableWrite<Bool>(advice: advice).answer(
       request,
       submit: {
         removesUnsent
-          ? cache.accept(afterRemovingUnsentOf: nil, clearing, finish: $0)
-          : cache.accept(clearing, finish: $0)
+          ? cache.accept(afterRemovingUnsent: clearing, finish: $0)
+          : cache.accept({ try clearing($0, .max) }, finish: $0)
       }
     ) { isLeft in
       context.hold(

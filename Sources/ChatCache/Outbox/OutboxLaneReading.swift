@@ -75,10 +75,12 @@ extension CacheReader {
     return try rows.lane()
   }
 
-  /// The last rows of a lane: as many of each index as asked for, so at least so many in all.
-  func lastRows(of laneKey: OutboxLaneKey, atMost most: Int) throws -> OutboxLane {
+  /// The last rows of a lane up to the row `last`: as many of each index as asked for, so at least so many in
+  /// all, and the rows that follow any of these.
+  func lastRows(of laneKey: OutboxLaneKey, through last: Int64, atMost most: Int) throws -> OutboxLane {
     var rows = LaneRows(self, laneKey)
-    try rows.addLast(most)
+    try rows.addLast(most, through: last)
+    try rows.addFollowers()
     return try rows.lane()
   }
 
@@ -216,7 +218,11 @@ private struct LaneRows {
       """)
   }
 
-  mutating func addLast(_ most: Int) throws {
+  mutating func addLast(_ most: Int, through last: Int64) throws {
+    let bind: (Statement) -> Void = {
+      $0.bind(3, most)
+      $0.bind(4, last)
+    }
     try add(
       """
       SELECT id
@@ -225,28 +231,26 @@ private struct LaneRows {
         AND channel_url = ?2
         AND kind NOT IN ('reaction', 'read')
         AND state NOT IN ('failed', 'canceled')
+        AND id <= ?4
       ORDER BY place DESC
       LIMIT ?3
-      """
-    ) { $0.bind(3, most) }
+      """, bind)
     try add(
       """
       SELECT id
       FROM outbox INDEXED BY outbox_ended
-      WHERE user = ?1 AND channel_url = ?2 AND state IN ('failed', 'canceled')
+      WHERE user = ?1 AND channel_url = ?2 AND state IN ('failed', 'canceled') AND id <= ?4
       ORDER BY place DESC
       LIMIT ?3
-      """
-    ) { $0.bind(3, most) }
+      """, bind)
     try add(
       """
       SELECT id
       FROM outbox INDEXED BY outbox_aside
-      WHERE user = ?1 AND channel_url = ?2 AND kind IN ('reaction', 'read')
+      WHERE user = ?1 AND channel_url = ?2 AND kind IN ('reaction', 'read') AND id <= ?4
       ORDER BY place DESC
       LIMIT ?3
-      """
-    ) { $0.bind(3, most) }
+      """, bind)
   }
 
   /// The rank of the lane's last row, which need not be among those collected.

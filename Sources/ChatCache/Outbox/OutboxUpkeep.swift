@@ -54,9 +54,10 @@ extension CacheWriter {
     let moment = try outboxMoment()
     for laneKey in try reader.lanes(
       """
-      SELECT DISTINCT user, channel_url
-      FROM outbox INDEXED BY outbox_by_expiry
-      WHERE state NOT IN ('failed', 'canceled') AND expires_at <= ?1
+      SELECT DISTINCT o.user, o.channel_url
+      FROM outbox AS o INDEXED BY outbox_by_expiry
+      CROSS JOIN user AS u ON u.id = o.user
+      WHERE o.state NOT IN ('failed', 'canceled') AND o.expires_at <= ?1 AND u.is_removed = 0
       """, { $0.bind(1, moment) })
     {
       let notices = try changeLane(laneKey, from: try reader.laneStep(laneKey, now: moment)) {
@@ -92,7 +93,7 @@ extension CacheReader {
       SELECT u.user_id, o.channel_url, min(o.next_try_at)
       FROM outbox AS o
       JOIN user AS u ON u.id = o.user
-      WHERE o.state IN ('waiting', 'uncertain', 'in_flight')
+      WHERE o.state IN ('waiting', 'uncertain', 'in_flight') AND u.is_removed = 0
       GROUP BY o.user, o.channel_url
       """
     ) { row in

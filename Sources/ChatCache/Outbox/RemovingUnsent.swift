@@ -1,21 +1,21 @@
 import ChatModel
 import SQLite
 
-// Removes the unsent rows of a user, or of all users, before their other data is removed (B4, B58). If they
-// are more than one commit removes, they go in slices, with events as if their user had removed each. So
-// views show what the outbox holds after every commit, also if the process ends in between.
+// Removes the unsent rows of all users before everything is cleared by force (B58). If they are more than one
+// commit removes, they go in slices, each with an event as if its user had removed it. A row that is accepted
+// after the first slice stays: its user was told that it will be sent, and however many come, the slices end.
 
 extension Cache {
-  /// Removes unsent rows of the user, or of all users, in slices. Then commits `body` as a client's write,
-  /// which removes the rest, and calls `finish` on the writer's thread after the fsync. If the caller stops
-  /// to wait, all of this goes on.
+  /// Removes unsent rows in slices. Then commits `body` as a client's write, which removes the rest, and
+  /// calls `finish` on the writer's thread after the fsync. `body` gets the id of the last row to remove. If
+  /// the caller stops to wait, all of this goes on.
   package func accept<Result: Sendable>(
-    afterRemovingUnsentOf user: UserID?, _ body: @escaping @Sendable (CacheWriter) throws -> Result,
+    afterRemovingUnsent body: @escaping @Sendable (CacheWriter, _ last: Int64) throws -> Result,
     finish: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void
   ) {
-    queue.removeUnsent(of: user) { [queue] removal in
+    queue.removeUnsent { [queue] removal in
       switch removal {
-      case .success: queue.submit(.intent, body, finish: finish)
+      case .success(let last): queue.submit(.intent, { try body($0, last) }, finish: finish)
       case .failure(let error): finish(.failure(error))
       }
     }
@@ -23,16 +23,18 @@ extension Cache {
 }
 
 extension CommitQueue {
-  /// Commits slices until few rows are left, then calls `finish`.
+  /// Commits slices until few rows are left, then calls `finish` with the id of the last row to remove. The
+  /// first slice finds it; until then `last` is nil.
   fileprivate func removeUnsent(
-    of user: UserID?, finish: @escaping @Sendable (Result<Void, any Error>) -> Void
+    through last: Int64? = nil, finish: @escaping @Sendable (Result<Int64, any Error>) -> Void
   ) {
-    submit(.derived) {
-      try $0.removeSliceOfUnsent(of: user)
+    submit(.room) { writer in
+      let last = try last ?? writer.nextUnsentID() - 1
+      return (last: last, isLeft: try writer.removeSliceOfUnsent(through: last))
     } finish: { [self] slice in
       switch slice {
-      case .success(true): removeUnsent(of: user, finish: finish)
-      case .success(false): finish(.success(()))
+      case .success((let last, true)): removeUnsent(through: last, finish: finish)
+      case .success((let last, false)): finish(.success(last))
       case .failure(let error): finish(.failure(error))
       }
     }
@@ -40,42 +42,39 @@ extension CommitQueue {
 }
 
 extension CacheReader {
-  /// The lane of the newest unsent row of the user, or of all users.
-  fileprivate func newestLane(of user: UserKey?) throws -> OutboxLaneKey? {
-    let laneKey = { (row: Row) in
-      OutboxLaneKey(user: UserKey(row.int64(0)), channel: ChannelURL(row.string(1)))
+  /// The lane of the newest unsent row up to the row `last`.
+  fileprivate func newestLane(through last: Int64) throws -> OutboxLaneKey? {
+    try db.first("SELECT user, channel_url FROM outbox WHERE id <= ?1 ORDER BY id DESC LIMIT 1") {
+      $0.bind(1, last)
+    } _: {
+      OutboxLaneKey(user: UserKey($0.int64(0)), channel: ChannelURL($0.string(1)))
     }
-    guard let user else {
-      return try db.first("SELECT user, channel_url FROM outbox ORDER BY id DESC LIMIT 1", { _ in }, laneKey)
-    }
-    return try db.first(
-      """
-      SELECT user, channel_url
-      FROM outbox INDEXED BY outbox_by_user
-      WHERE user = ?1
-      ORDER BY id DESC
-      LIMIT 1
-      """, { $0.bind(1, user.rawValue) }, laneKey)
   }
 }
 
 extension CacheWriter {
-  /// Removes unsent rows of the user, or of all users, if they are more than one commit removes. True: they
-  /// may still be more.
-  func removeSliceOfUnsent(of user: UserID?) throws -> Bool {
-    let key = try user.map { try reader.userKey(of: $0) ?? .unknown }
+  /// Removes unsent rows up to the row `last`, if they are more than one commit removes. True: more are left.
+  func removeSliceOfUnsent(through last: Int64) throws -> Bool {
     let time = SliceTime()
-    var left = try reader.unsentRows(of: key)
+    var left = try reader.unsentRows()
     while left > reader.log.mostCleared, !time.isOver {
-      guard let laneKey = try reader.newestLane(of: key) else { return false }
-      // The last ones go first, so that no row is sent because a failed one before it is gone.
-      let last = try reader.lastRows(of: laneKey, atMost: Self.removedAtOnce)
-      let removed = try changeLane(laneKey, from: last) { $0.removeLast(Self.removedAtOnce) }
-      // A damaged index may lack the row.
-      if removed.isEmpty { return false }
-      left -= Int64(removed.count)
+      guard let laneKey = try reader.newestLane(through: last) else { return false }
+      // A row that cannot be read is left to the last commit, which reads none.
+      guard let removed = try removeLast(of: laneKey, through: last), removed > 0 else { return false }
+      left -= Int64(removed)
     }
     return left > reader.log.mostCleared
+  }
+
+  /// Removes the last rows of a lane: the last ones first, so that no row is sent because a failed one before
+  /// it is gone. Returns their number; nil: one of them cannot be read.
+  private func removeLast(of laneKey: OutboxLaneKey, through last: Int64) throws -> Int? {
+    let rows: OutboxLane
+    do { rows = try reader.lastRows(of: laneKey, through: last, atMost: Self.removedAtOnce) } catch {
+      guard case CacheError.unreadable = error else { throw error }
+      return nil
+    }
+    return try changeLane(laneKey, from: rows) { $0.removeLast(Self.removedAtOnce, through: last) }.count
   }
 
   /// The rows that are removed before a slice looks at the time.
@@ -83,9 +82,10 @@ extension CacheWriter {
 }
 
 extension OutboxLane {
-  /// Removes the last rows, whatever their state.
-  fileprivate mutating func removeLast(_ count: Int) -> [Notice] {
-    let removed = rows.suffix(count)
+  /// Removes the last rows up to the row `last`, whatever their state, and the changes that follow them.
+  fileprivate mutating func removeLast(_ count: Int, through last: Int64) -> [Notice] {
+    let gone = Set(rows.filter { $0.id <= last }.suffix(count).map(\.id))
+    let removed = rows.filter { gone.contains($0.id) || $0.follows.map(gone.contains) ?? false }
     for row in removed { drop(row.id) }
     return removed.map { $0.kind.isMessage ? .removed($0.id) : .dropped($0.id, code: OutboxRow.withdrawn) }
   }

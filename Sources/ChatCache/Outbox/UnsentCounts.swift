@@ -28,13 +28,9 @@ extension CacheReader {
     } ?? UnsentCounts()
   }
 
-  /// The number of unsent rows of the user, or of all users.
-  package func unsentRows(of user: UserKey? = nil) throws -> Int64 {
-    if let user {
-      let counts = try unsentCounts(of: user)
-      return counts.pending + counts.failed + counts.canceled
-    }
-    return try db.first("SELECT sum(pending + failed + canceled) FROM unsent_count") { $0.int64(0) } ?? 0
+  /// The number of unsent rows of all users.
+  package func unsentRows() throws -> Int64 {
+    try db.first("SELECT sum(pending + failed + canceled) FROM unsent_count") { $0.int64(0) } ?? 0
   }
 
   /// The users whose stored counts differ from their rows.
@@ -53,7 +49,8 @@ extension CacheReader {
         FROM outbox
         GROUP BY user
       ) AS o ON o.user = u.id
-      WHERE (coalesce(n.pending, 0), coalesce(n.failed, 0), coalesce(n.canceled, 0))
+      WHERE u.is_removed = 0
+        AND (coalesce(n.pending, 0), coalesce(n.failed, 0), coalesce(n.canceled, 0))
         <> (coalesce(o.pending, 0), coalesce(o.failed, 0), coalesce(o.canceled, 0))
       """
     ) {

@@ -17,8 +17,8 @@ import SQLite
 // channel as far as readers are told, and no answer about channels is stored. Then the rest is cleared in one
 // commit, as a small cache is, and every user's sync begins again.
 //
-// A user who was forgotten: the row in `user` gets another user_id, so that the user is unknown at once. Its
-// memberships and remembered requests are deleted, then the row.
+// A user who was forgotten: the row in `user` gets another user_id, so that the user is unknown at once.
+// Its unsent rows, which nothing sends, its memberships and remembered requests are deleted, then the row.
 
 /// The time that one slice of a deletion may take in the writer.
 struct SliceTime {
@@ -145,7 +145,7 @@ extension CacheReader {
     "SELECT 1 FROM channel LIMIT 1 OFFSET ?1",
   ]
 
-  /// Whether the user has more than `most` memberships or remembered requests.
+  /// Whether the user has more than `most` memberships, unsent rows or remembered requests.
   func rows(of user: UserKey, exceed most: Int) throws -> Bool {
     try db.first(
       """
@@ -154,6 +154,10 @@ extension CacheReader {
         SELECT 1 FROM (SELECT 1 FROM membership WHERE user = ?1 LIMIT 1 OFFSET ?2)
         UNION ALL
         SELECT 1 FROM (SELECT 1 FROM request WHERE user = ?1 LIMIT 1 OFFSET ?2)
+        UNION ALL
+        SELECT 1 FROM (
+          SELECT 1 FROM outbox INDEXED BY outbox_by_user WHERE user = ?1 LIMIT 1 OFFSET ?2
+        )
       )
       LIMIT 1
       """
@@ -188,6 +192,7 @@ extension CacheWriter {
   /// Deletes the user. A user with many rows is hidden instead, and the upkeep deletes the rows.
   func deleteOrHide(_ user: UserKey) throws {
     guard try reader.rows(of: user, exceed: reader.log.mostCleared) else {
+      while try removeUnsent(of: user) > 0 {}
       try db.run("DELETE FROM request WHERE user = ?1") { $0.bind(1, user.rawValue) }
       try db.run("DELETE FROM user WHERE id = ?1") { $0.bind(1, user.rawValue) }
       return
@@ -325,7 +330,11 @@ extension CacheWriter {
   /// left.
   func removeSlice(ofRemoved user: UserKey) throws -> Bool {
     let time = SliceTime()
-    while try remove(CacheWriter.memberships, of: user) + remove(CacheWriter.requests, of: user) > 0 {
+    while try removeUnsent(of: user) + remove(CacheWriter.memberships, of: user) > 0 {
+      if time.isOver { return true }
+    }
+    // A request is remembered as long as its unsent row is there.
+    while try remove(CacheWriter.requests, of: user) > 0 {
       if time.isOver { return true }
     }
     try db.run("DELETE FROM user WHERE id = ?1 AND is_removed = 1") { $0.bind(1, user.rawValue) }
@@ -338,12 +347,28 @@ extension CacheWriter {
   /// Deletes some of the user's memberships. Returns how many.
   func removeMemberships(of user: UserKey) throws -> Int { try remove(CacheWriter.memberships, of: user) }
 
+  /// Deletes some of the user's unsent rows. Returns how many.
+  private func removeUnsent(of user: UserKey) throws -> Int {
+    if try remove(CacheWriter.uploads, of: user) > 0 { noteFreedFiles() }
+    return try remove(CacheWriter.unsent, of: user)
+  }
+
   private func remove(_ rows: StaticString, of user: UserKey) throws -> Int {
     try db.run(rows) {
       $0.bind(1, user.rawValue)
       $0.bind(2, Limits.trimmedRows)
     }
   }
+
+  private static let uploads: StaticString = """
+    DELETE FROM upload
+    WHERE row IN (SELECT id FROM outbox INDEXED BY outbox_by_user WHERE user = ?1 ORDER BY id LIMIT ?2)
+    """
+
+  private static let unsent: StaticString = """
+    DELETE FROM outbox
+    WHERE id IN (SELECT id FROM outbox INDEXED BY outbox_by_user WHERE user = ?1 ORDER BY id LIMIT ?2)
+    """
 
   private static let memberships: StaticString = """
     DELETE FROM membership

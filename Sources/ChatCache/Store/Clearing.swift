@@ -104,11 +104,11 @@ extension CacheWriter {
   }
 
   /// Clears all cached data and begins a new epoch, so that every cursor expires (B52). Unsent rows stay
-  /// unless `withUnsent`. Users stay, and their sync begins again. Views stay. If the rows are
-  /// many, they are deleted later (`ClearedRows`). `isRest`: the upkeep calls this after the last slice, to
-  /// clear the tables that no slice clears.
-  package func clearAll(withUnsent: Bool, isRest: Bool = false) throws {
-    if withUnsent { try clearUnsent() }
+  /// unless `withUnsent`, which removes those up to the row `last`. Users stay, and their sync begins again.
+  /// Views stay. If the rows are many, they are deleted later (`ClearedRows`). `isRest`: the upkeep calls
+  /// this after the last slice, to clear the tables that no slice clears.
+  package func clearAll(withUnsent: Bool, through last: Int64 = .max, isRest: Bool = false) throws {
+    if withUnsent { try clearUnsent(through: last) }
     let through = try reader.lastChange()
     let isLater = try !isRest && reader.hasMany(eventsThrough: through)
     if isLater {
@@ -135,14 +135,22 @@ extension CacheWriter {
     }
   }
 
-  private func clearUnsent() throws {
+  private func clearUnsent(through last: Int64) throws {
     // The request ids stay remembered, so that a repetition sends nothing (B37).
-    try db.run("UPDATE request SET ended_at = ?1, ended_as = 'removed' WHERE ended_at IS NULL") {
+    try db.run(
+      """
+      UPDATE request
+      SET ended_at = ?1, ended_as = 'removed'
+      WHERE (user, request_id) IN (SELECT user, request_id FROM outbox WHERE id <= ?2 OR follows <= ?2)
+        AND ended_at IS NULL
+      """
+    ) {
       $0.bind(1, now)
+      $0.bind(2, last)
     }
-    try db.execute("DELETE FROM upload")
-    try db.execute("DELETE FROM outbox")
+    try db.run("DELETE FROM upload WHERE row <= ?1") { $0.bind(1, last) }
+    try db.run("DELETE FROM outbox WHERE id <= ?1 OR follows <= ?1") { $0.bind(1, last) }
     noteFreedFiles()
-    try db.execute("DELETE FROM unsent_count")
+    try recountUnsent()
   }
 }

@@ -153,21 +153,19 @@ extension CacheWriter {
     }
   }
 
-  /// Removes one user who was closed more than `milliseconds` ago, and all data of this user alone (B5). Nil:
-  /// there is no such user. Empty: the user has many unsent rows, and some of them were removed.
-  package func forgetClosed(after milliseconds: Int64) throws -> [UserID]? {
+  /// Removes one user who was closed more than `milliseconds` ago, if there is one, and all data of this user
+  /// alone (B5).
+  package func forgetClosed(after milliseconds: Int64) throws -> [UserID] {
     try noteAge()
-    let user = try db.reading.first(
+    let users = try db.reading.all(
       "SELECT user_id FROM user WHERE phase = 'closed' AND closed_age < ?1 LIMIT 1"
     ) {
       $0.bind(1, age - milliseconds)
     } _: {
       UserID($0.string(0))
     }
-    guard let user else { return nil }
-    if try removeSliceOfUnsent(of: user) { return [] }
-    try remove(user)
-    return [user]
+    for user in users { try remove(user) }
+    return users
   }
 
   /// Closes a user, after the upstream said twice that the user is gone. The user's requests are refused from
@@ -211,9 +209,6 @@ extension CacheWriter {
   /// Removes all data of this user alone; data that other members see stays (B4).
   package func remove(_ user: UserID) throws {
     guard let key = try reader.userKey(of: user) else { return }
-    try db.execute("DELETE FROM upload WHERE row IN (SELECT id FROM outbox WHERE user = \(key.rawValue))")
-    try db.execute("DELETE FROM outbox WHERE user = \(key.rawValue)")
-    noteFreedFiles()
     noteRemovedUser()
     try deleteOrHide(key)
     noteLeaving()

@@ -83,24 +83,20 @@ extension CacheStore {
   package func stop(_ user: UserID) async throws { try await accept { try $0.stop(user) } }
   /// Removes the data of this user alone.
   package func forget(_ user: UserID, isForced: Bool) async throws -> Int64 {
-    guard isForced else { return try await accept { try $0.forget(user, isForced: false) } }
-    return try await withCheckedThrowingContinuation { continuation in
-      cache.accept(afterRemovingUnsentOf: user) {
-        try $0.forget(user, isForced: true)
-      } finish: {
-        continuation.resume(with: $0)
-      }
-    }
+    try await accept { try $0.forget(user, isForced: isForced) }
   }
   /// The upstream knows the user.
   package func acknowledge(_ user: UserID) async throws { try await accept { try $0.acknowledge(user) } }
   /// The upstream said for the first time that the user is gone.
   package func refuse(_ user: UserID) async throws { try await write { try $0.refuse(user) } }
-  /// Removes the users who were closed long ago, each in commits of its own.
+  /// Removes the users who were closed long ago, each in a commit of its own.
   package func forgetClosed(after milliseconds: Int64) async throws -> [UserID] {
     var all: [UserID] = []
-    while let users = try await write({ try $0.forgetClosed(after: milliseconds) }) { all += users }
-    return all
+    while true {
+      let users = try await write { try $0.forgetClosed(after: milliseconds) }
+      if users.isEmpty { return all }
+      all += users
+    }
   }
   /// The upstream said twice that the user is gone.
   package func close(_ user: UserID) async throws { try await write { try $0.close(user) } }

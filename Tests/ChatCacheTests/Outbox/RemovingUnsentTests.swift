@@ -6,8 +6,8 @@ import Testing
 
 @testable import ChatCache
 
-/// Unsent rows that are too many for one commit are removed in slices, before the rest is cleared or the user
-/// is forgotten.
+/// Unsent rows that are too many for one commit are removed in slices: before everything is cleared by force,
+/// and after their user was forgotten.
 @Suite struct RemovingUnsentTests {
   private static let general = ChannelURL("general")
   private static let other = ChannelURL("other")
@@ -74,10 +74,10 @@ import Testing
   }
 
   private static func remove(
-    of user: UserID?, _ cache: Cache, _ body: @escaping @Sendable (CacheWriter) throws -> Void
+    _ cache: Cache, _ body: @escaping @Sendable (CacheWriter, _ last: Int64) throws -> Void
   ) async throws {
     try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-      cache.accept(afterRemovingUnsentOf: user, body) { continuation.resume(with: $0) }
+      cache.accept(afterRemovingUnsent: body) { continuation.resume(with: $0) }
     }
   }
 
@@ -87,7 +87,7 @@ import Testing
     defer { cache.close() }
     let (seen, before) = (Seen(cache), cache.cursor.sequence)
     let told = Guarded<Int64>(0)
-    try await Self.remove(of: nil, cache) { writer in
+    try await Self.remove(cache) { writer, last in
       let events = try writer.reader.db.first("SELECT count(*) FROM event WHERE seq > ?1 AND kind = ?2") {
         $0.bind(1, before)
         $0.bind(2, ChangeKind.outbox.rawValue)
@@ -95,7 +95,7 @@ import Testing
         $0.int64(0)
       }
       told.withLock { $0 = events ?? 0 }
-      try writer.clearAll(withUnsent: true)
+      try writer.clearAll(withUnsent: true, through: last)
     }
     #expect(seen.complaints.withLock { $0 } == [])
     let left = seen.left.withLock { $0 }
@@ -110,31 +110,90 @@ import Testing
     #expect(try cache.check().findings.isEmpty)
   }
 
-  @Test("B4: only the rows of the user who is forgotten go")
-  func user() async throws {
+  @Test("B36 B58: a clear ends although rows keep coming, and leaves those; what follows a cleared row goes")
+  func accepted() async throws {
     let cache = try Self.filled()
     defer { cache.close() }
-    let seen = Seen(cache)
-    try await Self.remove(of: UserID("alice"), cache) { _ = try $0.forget(UserID("alice"), isForced: true) }
-    #expect(seen.complaints.withLock { $0 } == [])
-    #expect(seen.left.withLock { $0 }.count > 3)
-    #expect(try cache.read { try $0.userKey(of: UserID("alice")) } == nil)
-    #expect(try cache.read { try $0.unsent(of: UserKey(2)) } == (pending: 20, failed: 0))
+    let lane = OutboxLaneKey(user: UserKey(2), channel: Self.general)
+    let editLane = OutboxLaneKey(user: UserKey(1), channel: Self.other)
+    // Alice's first message there is under way, and the edit that comes meanwhile follows it.
+    try cache.accept { writer in
+      let id = try #require(try writer.reader.lane(editLane).rows.first?.id)
+      try writer.changeLane(editLane) {
+        _ = $0.dispatch(id, .send, now: writer.now)
+        return []
+      }
+    }
+    let commits = Guarded(0)
+    cache.onCommit { [unowned cache] _ in
+      // Each slice removes twenty rows. As many come.
+      let number = commits.withLock { count in
+        count += 1
+        return count
+      }
+      guard number <= 200 else { return }
+      cache.accept { writer in
+        for part in 0..<20 {
+          _ = try writer.accept(OutboxTableTests.request("n\(number)-\(part)"), in: lane)
+        }
+        guard number == 1 else { return }
+        var edit = OutboxTableTests.request("edit", .edit)
+        edit.unsentTarget = RequestID("o0")
+        _ = try writer.accept(edit, in: editLane)
+      } finish: { _ in
+      }
+    }
+    let after = Guarded(0)
+    try await Self.remove(cache) { writer, last in
+      try writer.clearAll(withUnsent: true, through: last)
+      after.withLock { $0 = commits.withLock { $0 } }
+    }
+    #expect(after.withLock { $0 } < 100)
+    try cache.read { reader in
+      let gone = try reader.db.first(
+        "SELECT count(*) FROM request WHERE request_id GLOB 'n*' AND ended_at IS NOT NULL"
+      ) { $0.int64(0) }
+      #expect(gone == 0)
+      for name in ["o0", "o149", "edit"] {
+        let status = try reader.status(of: RequestID(name)!, of: UserKey(1))
+        #expect(status?.end != nil, "\(name)")
+      }
+      let old = try reader.db.first("SELECT count(*) FROM outbox WHERE request_id NOT GLOB 'n*'") {
+        $0.int64(0)
+      }
+      #expect(old == 0)
+    }
     #expect(try cache.check().findings.isEmpty)
   }
 
-  @Test("B5: the unsent rows of a user who was closed long ago go in slices, too")
-  func closed() async throws {
+  @Test("B4 B5: a user with many unsent rows is unknown at once, nothing sends them, and they go in slices")
+  func forgotten() throws {
     let cache = try Self.filled()
     defer { cache.close() }
-    try cache.accept { try $0.close(UserID("alice")) }
-    var steps = 0
-    while let forgotten = try cache.write({ try $0.forgetClosed(after: -1_000) }) {
-      steps += 1
-      if !forgotten.isEmpty { #expect(forgotten == [UserID("alice")]) }
+    let alice = UserID("alice")
+    try cache.accept { writer in
+      #expect(try writer.forget(alice, isForced: true) == 0)
+      // Before the first slice.
+      let reader = writer.reader
+      #expect(try reader.userKey(of: alice) == nil)
+      #expect(try reader.waitingLanes(now: 0).map(\.lane.user) == [UserID("bob")])
+      #expect(try reader.unsentRows() == 20 && reader.wrongUnsentCounts().isEmpty)
+      #expect(try reader.unsentFaults().isEmpty)
+      #expect(try reader.db.first("SELECT count(*) FROM outbox WHERE user = 1") { $0.int64(0) } == 300)
+      // An expiry of all rows tells nobody of hers.
+      try writer.db.execute("UPDATE outbox SET expires_at = 0 WHERE user = 1")
+      let events = try writer.reader.lastChange()
+      try writer.expireOutbox()
+      #expect(try writer.reader.lastChange() == events)
     }
-    #expect(steps > 3)
-    #expect(try cache.read { try $0.unsentRows() } == 20)
+    try cache.accept { try $0.acknowledge(alice) }
+    try cache.trim()
+    let lanes = try cache.read { reader in
+      try reader.db.all("SELECT DISTINCT user FROM outbox") { $0.int64(0) }
+    }
+    #expect(lanes == [2])
+    #expect(try cache.read { try $0.unsent(of: UserKey(2)) } == (pending: 20, failed: 0))
+    #expect(try cache.check().findings.isEmpty)
   }
 
   @Test("B58: wrong counts do not keep a clear from ending")
@@ -144,7 +203,7 @@ import Testing
     try cache.accept { writer in
       try writer.db.execute("UPDATE unsent_count SET pending = pending + 1000")
     }
-    try await Self.remove(of: nil, cache) { try $0.clearAll(withUnsent: true) }
+    try await Self.remove(cache) { try $0.clearAll(withUnsent: true, through: $1) }
     #expect(try cache.read { try $0.unsentRows() } == 0)
     #expect(try cache.read { try !$0.hasUnsent() })
   }
