@@ -37,7 +37,7 @@ struct RecreatedTests {
     // The times of two channels differ by more than rounding does.
     try await Task.sleep(for: .milliseconds(1_100))
     let delay: [String: Value] = [
-      "kind": .string("delay"), "path": .string("/v3/users/bob/*"), "milliseconds": .integer(700),
+      "kind": .string("delay"), "path": .string("/v3/users/bob/*"), "milliseconds": .integer(3_000),
     ]
     try sides.there.set(OriginSide.Weather(), [.object(delay)], seed: 1)
     try sides.there.perform(.write(Channels.delete), ["channel_url": "c0"], [:])
