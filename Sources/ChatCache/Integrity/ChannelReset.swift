@@ -41,8 +41,8 @@ extension CacheWriter {
     if hasWrongLast { try setLastMessage(nil, of: channel, version: 0) }
   }
 
-  /// Where a message and its tombstone are both stored, one of them is wrong. Deletes the tombstone; the
-  /// message is deleted, too.
+  /// Deletes the tombstones of messages that are stored. One of the two rows is wrong; the caller deletes the
+  /// message.
   private func forgetWrongTombstones(of channel: ChannelKey) throws {
     try db.run(
       """

@@ -10,8 +10,8 @@ import SQLite
 // rows without a channel or user, events, unsent rows; then one channel after the other, each in a snapshot
 // of its own, and a large one in several, so that nothing is held up; then the counts. One write resets an
 // inconsistent channel, and checks it again first, since it may have changed. The messages of a large one are
-// deleted in slices before. Unsent messages are reported
-// and never changed; their counts are corrected. Nothing is written into a file that is damaged itself.
+// deleted in slices before. Unsent messages are reported and never changed; their counts are corrected.
+// Nothing is written into a file that is damaged itself.
 
 extension Cache {
   /// Checks everything, repairs what can be fetched or derived again, and returns the findings. It reads the

@@ -7,7 +7,7 @@ extension CacheReader {
   /// All rows of a user in a channel; empty where nothing is unsent.
   package func lane(_ laneKey: OutboxLaneKey) throws -> OutboxLane {
     var rows = LaneRows(self, laneKey)
-    try rows.addAll()
+    try rows.addLast(.max, through: .max)
     return try rows.lane()
   }
 
@@ -194,30 +194,7 @@ private struct LaneRows {
     while let row = try rows.next() { ids.insert(row.int64(0)) }
   }
 
-  mutating func addAll() throws {
-    try add(
-      """
-      SELECT id
-      FROM outbox INDEXED BY outbox_heads
-      WHERE user = ?1
-        AND channel_url = ?2
-        AND kind NOT IN ('reaction', 'read')
-        AND state NOT IN ('failed', 'canceled')
-      """)
-    try add(
-      """
-      SELECT id
-      FROM outbox INDEXED BY outbox_ended
-      WHERE user = ?1 AND channel_url = ?2 AND state IN ('failed', 'canceled')
-      """)
-    try add(
-      """
-      SELECT id
-      FROM outbox INDEXED BY outbox_aside
-      WHERE user = ?1 AND channel_url = ?2 AND kind IN ('reaction', 'read')
-      """)
-  }
-
+  /// Adds the last rows of each index, at most `most` of each, up to the row `last`.
   mutating func addLast(_ most: Int, through last: Int64) throws {
     let bind: (Statement) -> Void = {
       $0.bind(3, most)

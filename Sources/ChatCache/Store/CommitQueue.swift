@@ -25,7 +25,8 @@ final class CommitQueue: Sendable {
     case intent
     /// The upstream's answer to a send, queued with the intents. `among`: the number of sends under way.
     case urgent(among: Int)
-    /// A write that makes room for derived data. It goes before derived writes.
+    /// A write that deletes data, to make room or because somebody waits for that. It goes before derived
+    /// writes.
     case room
     /// A write of data that can be fetched from the upstream again.
     case derived

@@ -78,18 +78,23 @@ extension SyncWorker {
     if await Task.hasSlept(milliseconds: 1000), !isStopped { await inSlices(name, after: last, step) }
   }
 
-  /// A channel that may have got another active user, or lost one: looks at it, if that changes whether it is
-  /// polled.
-  func lookAgain(at url: ChannelURL) {
-    guard plan.isOpen(url) || looksUnderWay[url] != nil else { return }
+  /// An active user may have come to the channel. Looks at it again if all its members were idle, or if a
+  /// look that is under way may have missed the user.
+  func lookForActive(in url: ChannelURL) {
+    guard plan.channels[url]?.isResting == true || looksUnderWay[url] != nil else { return }
     afterOthers { await self.sort([url]) }
   }
 
-  /// The user is in the channel, as an answer says. If all members were idle, looks at the channel again.
+  /// A user is in the channel no longer. If it is polled, looks whether another active user is in it.
+  func lookAgain(at url: ChannelURL) {
+    guard plan.isOpen(url) else { return }
+    afterOthers { await self.sort([url]) }
+  }
+
+  /// The user is in the channel, as an answer says.
   func meet(_ url: ChannelURL, as user: UserID) throws {
     try know(url)
-    guard isAwake(user), plan.channels[url]?.isResting == true || looksUnderWay[url] != nil else { return }
-    afterOthers { await self.sort([url]) }
+    if isAwake(user) { lookForActive(in: url) }
   }
 
   /// The user is no member any more (B69).

@@ -10,7 +10,7 @@ extension SyncWorker {
     if isNew {
       unanswered[view.channel, default: TextMap()][view.id] = view.wasToldOfFailure
       // Its user may be active and have joined after all others had gone idle.
-      if plan.channels[view.channel]?.isResting == true { lookAgain(at: view.channel) }
+      lookForActive(in: view.channel)
     }
     tellOffline(view.channel)
     turn()
